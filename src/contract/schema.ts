@@ -35,7 +35,7 @@ export const used = <Shape extends TSchema>(shape: Shape, description: string): 
 })
 
 /** Returns the schema of a yes or no in a query, as the texts `true` and `false`. Documents declare a boolean. */
-export const flag = (description?: string) =>
+export const flagSchema = (description?: string) =>
   oneOf(['true', 'false'], description === undefined ? {} : { description })
 
 /**

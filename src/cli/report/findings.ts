@@ -11,7 +11,7 @@ export const FINDING_KINDS = {
 } as const
 
 /** Something that a test hardly meant. With `--strict` it fails the run. */
-export interface Finding {
+export interface RunFinding {
   readonly kind: keyof typeof FINDING_KINDS
   /** What it is about, such as an operation. */
   readonly name: string
@@ -21,19 +21,19 @@ export interface Finding {
 }
 
 /** Returns what a run's tests hardly meant, each once. */
-export function findingsOf(recorded: Recorded, coverage: CoverageReport): Finding[] {
+export function findingsOf(recorded: Recorded, coverage: CoverageReport): RunFinding[] {
   return [
     ...nearMissesOf(recorded.requests),
     ...undocumentedOf(recorded.requests, coverage),
     ...recorded.unappliedFaults.map(
-      (fault): Finding => ({
+      (fault): RunFinding => ({
         kind: 'unapplied_fault',
         name: fault.id,
         message: `${effectOf(fault)}, for ${JSON.stringify(fault.match)}: ${fault.matched === 0 ? 'no request matched it' : `${fault.matched} matched it, and none was hit`}.`,
         count: 1,
       }),
     ),
-    ...recorded.expiredWaits.map((query): Finding => {
+    ...recorded.expiredWaits.map((query): RunFinding => {
       const { timeout_ms: timeout = 30_000, ...wanted } = query
       const what = Object.entries(wanted).map(([name, value]) => `${name}=${value}`)
       return {
@@ -53,8 +53,8 @@ const effectOf = ({ effect }: Fault): string => {
 }
 
 /** Returns the near misses of requests by others than berth's own clients. */
-function nearMissesOf(requests: readonly WholeEntry[]): Finding[] {
-  const found = new Map<string, Finding>()
+function nearMissesOf(requests: readonly WholeEntry[]): RunFinding[] {
+  const found = new Map<string, RunFinding>()
   for (const { client, method, path, operation, near_misses: misses } of requests) {
     if (client !== null) continue
     for (const { kind, at, message } of misses) {
@@ -67,9 +67,9 @@ function nearMissesOf(requests: readonly WholeEntry[]): Finding[] {
 }
 
 /** Returns the responses whose statuses the OpenAPI document lacks, but for those of faults. */
-function undocumentedOf(requests: readonly WholeEntry[], coverage: CoverageReport): Finding[] {
+function undocumentedOf(requests: readonly WholeEntry[], coverage: CoverageReport): RunFinding[] {
   const undocumented = new Map(coverage.operations.map((one) => [one.operation, new Set(one.undocumented)]))
-  const found = new Map<string, Finding>()
+  const found = new Map<string, RunFinding>()
   for (const { client, operation, status, faults } of requests) {
     if (client !== null || operation === null || faults.length > 0) continue
     if (!undocumented.get(operation)?.has(status)) continue
@@ -79,14 +79,14 @@ function undocumentedOf(requests: readonly WholeEntry[], coverage: CoverageRepor
   return [...found.values()]
 }
 
-function add(found: Map<string, Finding>, finding: Finding): void {
+function add(found: Map<string, RunFinding>, finding: RunFinding): void {
   const key = JSON.stringify([finding.name, finding.message])
   const known = found.get(key)
   found.set(key, known === undefined ? finding : { ...known, count: known.count + 1 })
 }
 
 /** Describes a finding in a line. */
-export const findingText = ({ name, message, count }: Finding): string =>
+export const findingText = ({ name, message, count }: RunFinding): string =>
   `${name}: ${message}${count === 1 ? '' : ` (${count} times)`}`
 
 /** Requests that are printed after a failure. @bound reader */

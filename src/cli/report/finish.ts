@@ -14,17 +14,17 @@ import {
   mergeResponses,
   type ObservedResponses,
 } from './coverage.ts'
-import { type Finding, findingsOf } from './findings.ts'
+import { findingsOf, type RunFinding } from './findings.ts'
 import { junitReport } from './junit.ts'
 import { reportPage } from './page.ts'
 import { type Recorded, type RunOutcome, readRecorded } from './read.ts'
-import { summaryOf } from './summary.ts'
+import { runSummaryOf } from './summary.ts'
 
 /** What a run is judged by. */
 export interface JudgedReport {
   readonly recorded: Recorded
   readonly coverage: CoverageReport
-  readonly findings: readonly Finding[]
+  readonly findings: readonly RunFinding[]
 }
 
 /** Whether a run has failed. */
@@ -86,7 +86,7 @@ async function finish(directory: ReportDirectory, options: FinishOptions): Promi
   directory.append(REPORT.findings, JSON.stringify({ kind: 'run', run: outcome }))
   directory.flush()
   const runs = [...recorded.runs, outcome]
-  const summary = summaryOf(runs, judged.recorded, coverage, judged.findings)
+  const summary = runSummaryOf(runs, judged.recorded, coverage, judged.findings)
   const cases = junitReport(recorded, coverage, judged.findings)
   const problems: string[] = []
   if (options.coverage !== null) {
@@ -132,7 +132,7 @@ export async function finishKilled(path: string): Promise<void> {
   const baseUrl = 'http://127.0.0.1'
   const put = (name: string, text: string): void => writeFileSync(join(path, name), text, { mode: 0o600 })
   put(REPORT.coverage, `${JSON.stringify(coverage, null, 2)}\n`)
-  put(REPORT.summary, summaryOf(runs, recorded, coverage, findings))
+  put(REPORT.summary, runSummaryOf(runs, recorded, coverage, findings))
   put(REPORT.junit, junitReport(recorded, coverage, findings))
   writeHar(join(path, REPORT.har), recorded, baseUrl)
   put(REPORT.page, await reportPage(path, { recorded, runs, findings, baseUrl }))

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../testing/testing.ts'
 import type { CoverageReport } from './coverage.ts'
-import { type Finding, findingText } from './findings.ts'
+import { findingText, type RunFinding } from './findings.ts'
 import type { Recorded } from './read.ts'
 
 /** A case of a suite. */
@@ -19,9 +19,9 @@ interface TestCase {
 export function junitReport(
   recorded: Recorded,
   coverage: CoverageReport,
-  findings: readonly Finding[],
+  findings: readonly RunFinding[],
 ): string {
-  const failed = (kind: Finding['kind']): TestCase[] =>
+  const failed = (kind: RunFinding['kind']): TestCase[] =>
     findings
       .filter((finding) => finding.kind === kind)
       .map((finding) => ({ name: finding.name, failure: findingText(finding) }))

@@ -5,7 +5,7 @@ import { type RecordedRun, reportDocument } from '../../http/dashboard/report-pa
 import { REPORT } from '../../testing/report/directory.ts'
 import type { WholeEntry } from '../../testing/testing.ts'
 import { versionInfo } from '../version.ts'
-import { FINDING_KINDS, type Finding, findingText } from './findings.ts'
+import { FINDING_KINDS, findingText, type RunFinding } from './findings.ts'
 import { type Recorded, type RunOutcome, readTranscript } from './read.ts'
 import { secondsOf } from './summary.ts'
 
@@ -19,7 +19,7 @@ const ROOM = { bodies: 12_000_000, log: 1_000_000, entries: 20_000, transcripts:
 interface PageParts {
   readonly recorded: Recorded
   readonly runs: readonly RunOutcome[]
-  readonly findings: readonly Finding[]
+  readonly findings: readonly RunFinding[]
   readonly baseUrl: string
 }
 
@@ -76,8 +76,8 @@ function titleOf(runs: readonly RunOutcome[]): string {
 }
 
 /** Returns how the run went, in lines; those of a list are indented. */
-function linesOf(runs: readonly RunOutcome[], findings: readonly Finding[]): string[] {
-  const kinds = Object.entries(FINDING_KINDS) as [Finding['kind'], string][]
+function linesOf(runs: readonly RunOutcome[], findings: readonly RunFinding[]): string[] {
+  const kinds = Object.entries(FINDING_KINDS) as [RunFinding['kind'], string][]
   return [
     ...runs.map((run) => `${run.command.join(' ')} ended with ${run.exit_code} after ${secondsOf(run)} s.`),
     ...kinds.flatMap(([kind, title]) => {

@@ -1,22 +1,22 @@
 import { type CoverageReport, coverageText } from './coverage.ts'
-import { FINDING_KINDS, type Finding, findingText, lastRefused, refusedText } from './findings.ts'
+import { FINDING_KINDS, findingText, lastRefused, type RunFinding, refusedText } from './findings.ts'
 import type { Recorded, RunOutcome } from './read.ts'
 
 /** Most lines of a list. @bound reader */
 const MOST_LINES = 50
 
 /** Returns a summary in Markdown, for a person who looks at a job of a CI system. */
-export function summaryOf(
+export function runSummaryOf(
   runs: readonly RunOutcome[],
   recorded: Recorded,
   coverage: CoverageReport,
-  findings: readonly Finding[],
+  findings: readonly RunFinding[],
 ): string {
   const code = runs.find((run) => run.exit_code !== 0)?.exit_code ?? 0
   const { requests, events, deliveries, logs } = recorded
   const refused = requests.filter(({ status }) => status >= 400).length
   const lost = deliveries.filter(({ status }) => status === 'failed' || status === 'disabled').length
-  const kinds = Object.entries(FINDING_KINDS) as [Finding['kind'], string][]
+  const kinds = Object.entries(FINDING_KINDS) as [RunFinding['kind'], string][]
   return [
     `## berth run: ${code === 0 ? 'passed' : `failed with ${code}`}`,
     '',

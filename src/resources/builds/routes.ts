@@ -3,7 +3,7 @@ import { envelope, listOf, SettleQuery } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { readSettled, type SettleSources } from '../../http/wait-ends.ts'
-import { Log, LogEvent, LogQuery } from '../logs/model.ts'
+import { LogBody, LogQuery, LogStreamEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import { Build, BuildCreate, CreatedBuild } from './model.ts'
 import type { BuildsService } from './service.ts'
@@ -101,9 +101,9 @@ const serverBuildsRoutes = (
             'What its phases did and printed, the newest last, and why it failed where it did; values of secrets are masked. The logs of the last 20 builds of a server are kept.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. The stream ends with the build.',
-          event: LogEvent,
+          event: LogStreamEvent,
           resumable: true,
-          success: { 200: Log },
+          success: { 200: LogBody },
           errors: [400, 401, 404],
         },
         { query: LogQuery },

@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import { listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { AppLogQuery, Log, LogEvent } from '../logs/model.ts'
+import { AppLogQuery, LogBody, LogStreamEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   Deployment,
@@ -92,9 +92,9 @@ export const deploymentsRoutes = (access: AccessControl, deployments: () => Prom
             'What the install, the build and the app of its workspace printed, the newest last, also of one that never came up; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed. If the server publishes nothing, the stream ends.',
-          event: LogEvent,
+          event: LogStreamEvent,
           resumable: true,
-          success: { 200: Log },
+          success: { 200: LogBody },
           errors: [400, 401, 404],
         },
         { query: AppLogQuery },

@@ -15,7 +15,7 @@ import {
   ExecutionEvent,
   ExecutionInput,
   ExecutionOutput,
-  OutputQuery,
+  OutputRange,
 } from './model.ts'
 import { toExecution } from './table.ts'
 
@@ -84,7 +84,7 @@ export const executionsRoutes = (access: AccessControl, executions: () => Promis
           success: { 200: ExecutionOutput },
           errors: [400, 401, 404],
         },
-        { query: OutputQuery },
+        { query: OutputRange },
       ),
     )
     .post(
@@ -144,7 +144,7 @@ interface NamedExecution {
  */
 export async function readOutput(
   { service, caller, serverId, executionId }: NamedExecution,
-  { after, stream, limit = DEFAULT_ENTRIES, follow }: OutputQuery,
+  { after, stream, limit = DEFAULT_ENTRIES, follow }: OutputRange,
   { signal, whileValid }: WaitEnds,
 ): Promise<ExecutionOutput> {
   const query = { after: positionOf(after) ?? START, stream, limit }
@@ -189,7 +189,7 @@ export async function readOutput(
  */
 export async function followOutput(
   { service, caller, serverId, executionId }: NamedExecution,
-  { after: asked, stream }: OutputQuery,
+  { after: asked, stream }: OutputRange,
   last: Readonly<PerStream> | null | undefined,
   send: SendEvent,
   gone: AbortSignal,

@@ -2,7 +2,7 @@ import { type Static, t } from 'elysia'
 import { ErrorBody, streamEvent } from '../../contract/model.ts'
 import {
   base64,
-  flag,
+  flagSchema,
   integer,
   NO_NUL,
   oneOf,
@@ -95,7 +95,7 @@ export const RefusedConnection = t.Object(
 )
 
 /** Which of its two streams a command has printed something to. */
-export const OutputStream = oneOf(['stdout', 'stderr'], { $id: 'OutputStream' })
+export const OutputStreamName = oneOf(['stdout', 'stderr'], { $id: 'OutputStream' })
 
 /** The encoding of data that is not text. */
 export const Base64Encoding = oneOf(['base64'], { $id: 'Base64Encoding' })
@@ -175,7 +175,7 @@ export type Execution = Static<typeof Execution>
 const OutputEntry = t.Object(
   {
     id: t.String({ description: 'The position behind this entry, for `after`.' }),
-    stream: OutputStream,
+    stream: OutputStreamName,
     offset: integer({ minimum: 0, description: 'Bytes of the stream before this entry.' }),
     data: t.String(),
     encoding: t.Optional(used(Base64Encoding, 'Where the bytes are not UTF-8.')),
@@ -209,7 +209,7 @@ export const ExecutionEvent = streamEvent('ExecutionEvent', {
   stderr: OutputChunk,
   gap: t.Object(
     {
-      stream: t.Optional(OutputStream),
+      stream: t.Optional(OutputStreamName),
       dropped: t.Optional(integer({ minimum: 0, description: 'Bytes that are not kept.' })),
     },
     { $id: 'OutputGap' },
@@ -230,7 +230,7 @@ export const ExecutionEvent = streamEvent('ExecutionEvent', {
 const POSITION = '^(?:0|\\d{1,15}-\\d{1,15})$'
 
 /** What to read of an execution's output. */
-export const OutputQuery = t.Object(
+export const OutputRange = t.Object(
   {
     after: t.Optional(
       worded(
@@ -241,7 +241,7 @@ export const OutputQuery = t.Object(
         'the `id` of an entry, or `next` of a response',
       ),
     ),
-    stream: t.Optional(OutputStream),
+    stream: t.Optional(OutputStreamName),
     limit: t.Optional(
       integer({
         minimum: 1,
@@ -249,11 +249,11 @@ export const OutputQuery = t.Object(
         description: `Most entries, each of at most 2 KiB; ${DEFAULT_ENTRIES} by default.`,
       }),
     ),
-    follow: t.Optional(flag('Wait up to 45 s until there is more, or it has ended.')),
+    follow: t.Optional(flagSchema('Wait up to 45 s until there is more, or it has ended.')),
   },
   { additionalProperties: true },
 )
-export type OutputQuery = Static<typeof OutputQuery>
+export type OutputRange = Static<typeof OutputRange>
 
 /** Bytes for an execution's standard input. */
 export const ExecutionInput = t.Object(

@@ -1,5 +1,5 @@
 import { type Static, t } from 'elysia'
-import { BASE64, flag, integer, NO_NUL, oneOf } from '../../contract/schema.ts'
+import { BASE64, flagSchema, integer, NO_NUL, oneOf } from '../../contract/schema.ts'
 
 /** What a path is whatever the workspace has. Whether it stays in the workspace, only the service can see. */
 const PATH = { maxLength: 4_095, pattern: NO_NUL }
@@ -73,8 +73,8 @@ export const FilesOrContent = t.Union([FileList, FileContent], { $id: 'FilesOrCo
 export const FileQuery = t.Object(
   {
     path: t.Optional(t.String({ description: 'The file to read; without it all files are listed.' })),
-    all: t.Optional(flag('List what is in `.git` and `node_modules` directories too.')),
-    details: t.Optional(flag('List sizes and times in `details`, too.')),
+    all: t.Optional(flagSchema('List what is in `.git` and `node_modules` directories too.')),
+    details: t.Optional(flagSchema('List sizes and times in `details`, too.')),
   },
   { additionalProperties: true },
 )

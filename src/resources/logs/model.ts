@@ -55,10 +55,10 @@ const Lines = t.Array(LogLine)
 export type LogLines = Static<typeof Lines>
 
 /** The response with lines of a log. */
-export const Log = t.Object({ logs: Lines }, { $id: 'LogLines', additionalProperties: true })
+export const LogBody = t.Object({ logs: Lines }, { $id: 'LogLines', additionalProperties: true })
 
 /** An event of a log that is followed. */
-export const LogEvent = streamEvent('LogEvent', {
+export const LogStreamEvent = streamEvent('LogEvent', {
   line: LogLine,
   dropped: t.Object(
     { lines: integer({ description: 'Lines that the reader was too slow for.' }) },

@@ -3,7 +3,7 @@ import { DeleteResult, listOf, SettleQuery } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { readSettled, type SettleSources } from '../../http/wait-ends.ts'
-import { AppLogQuery, Log, LogEvent } from '../logs/model.ts'
+import { AppLogQuery, LogBody, LogStreamEvent } from '../logs/model.ts'
 import { respondWithLog } from '../logs/readable-log.ts'
 import {
   CleanupResult,
@@ -225,9 +225,9 @@ export const projectsRoutes = (
             'What its bring-ups and its app printed, the newest last; values of secrets are masked.',
           events:
             'Event `line` with a line of the log, for each that is there and for each that comes; `dropped` with the number of `lines` that a slow reader has missed.',
-          event: LogEvent,
+          event: LogStreamEvent,
           resumable: true,
-          success: { 200: Log },
+          success: { 200: LogBody },
           errors: [400, 401, 404],
         },
         { query: AppLogQuery },

@@ -2,7 +2,7 @@ import type { TProperties } from '@sinclair/typebox'
 import { type Static, t } from 'elysia'
 import { ErrorBody, Gap, streamEvent } from '../../contract/model.ts'
 import { integer, NOT_BLANK, oneOf, text, used } from '../../contract/schema.ts'
-import { OutputStream } from '../exec/model.ts'
+import { OutputStreamName } from '../exec/model.ts'
 
 const TASK_STATUSES = ['running', 'completed', 'failed', 'awaiting_input', 'cancelled'] as const
 
@@ -121,7 +121,7 @@ const offset = integer({ minimum: 0, description: 'Characters before it.' })
 export const TaskStreamEvent = streamEvent('TaskStreamEvent', {
   ...TASK_EVENTS,
   output: t.Object(
-    { type: t.Literal('output'), call, stream: OutputStream, offset, text: t.String() },
+    { type: t.Literal('output'), call, stream: OutputStreamName, offset, text: t.String() },
     { $id: 'OutputDelta' },
   ),
   text: t.Object({ type: t.Literal('text'), offset, text: t.String() }, { $id: 'TextDelta' }),

@@ -1,6 +1,6 @@
 import { type Static, t } from 'elysia'
 import { ErrorBody, streamEvent } from '../../contract/model.ts'
-import { flag, integer } from '../../contract/schema.ts'
+import { flagSchema, integer } from '../../contract/schema.ts'
 import { GapSignal, ReadySignal } from '../changes/signals.ts'
 import type { ChangeMessage, StreamSignal } from '../changes/stream.ts'
 import { ServerStatus } from '../servers/model.ts'
@@ -106,7 +106,7 @@ export type AccountUsage = Static<typeof AccountUsage>
 export const MeasureQuery = t.Object(
   {
     quick: t.Optional(
-      flag(
+      flagSchema(
         'Respond at once. `cpu_percent` of a server that nobody has measured within 30 s is then its mean since the last measurement, or 0.',
       ),
     ),

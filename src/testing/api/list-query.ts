@@ -1,5 +1,5 @@
 import { t } from 'elysia'
-import { flag, integer } from '../../contract/schema.ts'
+import { flagSchema, integer } from '../../contract/schema.ts'
 import { badRequest } from '../../errors.ts'
 import { resumedStart, type StreamStart } from '../../http/sse.ts'
 
@@ -94,11 +94,13 @@ export const streamFields = (limit: { default: number; most: number }) => ({
       description: `At most so many; ${limit.default} where nothing is said, in a stream any number.`,
     }),
   ),
-  follow: t.Optional(flag('A stream of those to come, as `Accept: text/event-stream` asks too.')),
+  follow: t.Optional(flagSchema('A stream of those to come, as `Accept: text/event-stream` asks too.')),
 })
 
 /** Whether requests are shown with their bodies. */
-export const BODIES = t.Optional(flag('`false` leaves the bodies of requests and of their responses out.'))
+export const BODIES = t.Optional(
+  flagSchema('`false` leaves the bodies of requests and of their responses out.'),
+)
 
 /** How many are read at a time for a stream. */
 const PAGE_SIZE = 100

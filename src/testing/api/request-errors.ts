@@ -2,7 +2,7 @@ import { type Static, t } from 'elysia'
 import { ApiOperation } from '../../contract/model.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
-import { flag, integer, worded } from '../../contract/schema.ts'
+import { flagSchema, integer, worded } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Pace } from '../../runtime/pace.ts'
@@ -47,7 +47,7 @@ export const RequestErrorsQuery = t.Object(
     account_id: t.Optional(t.String()),
     operation: t.Optional(OperationFilter),
     status: t.Optional(StatusFilter),
-    own: t.Optional(flag("Only those of berth's own clients, or only those of all others.")),
+    own: t.Optional(flagSchema("Only those of berth's own clients, or only those of all others.")),
   },
   { additionalProperties: false },
 )

@@ -1,7 +1,7 @@
 import { Elysia, type Static, t } from 'elysia'
 import { DeletedCount, Gap, listOf, streamEvent } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { flag, integer, oneOf } from '../../contract/schema.ts'
+import { flagSchema, integer, oneOf } from '../../contract/schema.ts'
 import { notFound } from '../../errors.ts'
 import { afterGap, type SendEvent, wantsEventStream } from '../../http/sse.ts'
 import { once } from '../../runtime/once.ts'
@@ -122,9 +122,9 @@ const RequestsQuery = t.Object(
     status: t.Optional(StatusFilter),
     account_id: t.Optional(t.String()),
     operation: t.Optional(OperationFilter),
-    own: t.Optional(flag("Only those of berth's own clients, or only those of all others.")),
+    own: t.Optional(flagSchema("Only those of berth's own clients, or only those of all others.")),
     fault_id: t.Optional(t.String({ description: 'Only those that this fault applied to.' })),
-    near_misses: t.Optional(flag('Only those with near misses.')),
+    near_misses: t.Optional(flagSchema('Only those with near misses.')),
     bodies: BODIES,
     after: t.Optional(
       t.String({

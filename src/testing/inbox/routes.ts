@@ -1,7 +1,7 @@
 import { Elysia, t } from 'elysia'
 import { Gap, listOf, streamEvent } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { flag, integer } from '../../contract/schema.ts'
+import { flagSchema, integer } from '../../contract/schema.ts'
 import { afterGap, wantsEventStream } from '../../http/sse.ts'
 import { BEFORE, type Positions, rangeOf, streamItems, streamStart } from '../api/list-query.ts'
 import type { ControlParts } from '../api/parts.ts'
@@ -20,7 +20,7 @@ const InboxQuery = t.Object(
     ),
     before: BEFORE,
     limit: t.Optional(integer({ minimum: 1, maximum: INBOX_LIMITS.entries })),
-    follow: t.Optional(flag()),
+    follow: t.Optional(flagSchema()),
   },
   { additionalProperties: false },
 )
