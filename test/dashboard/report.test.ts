@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { run, temporaryFolder } from '../cli/command.ts'
 import { browserPath, launchBrowser } from '../support/browser.ts'
+import { until } from '../support/processes.ts'
 
 if (browserPath === null) console.error('SKIP: no Chromium is installed (apt-get install chromium)')
 
@@ -62,7 +63,8 @@ describe.skipIf(browserPath === null)('the page of a report (needs Chromium)', (
           .waitFor()
         await tab.getByRole('link', { name: 'Logs', exact: true }).click()
         await tab.getByRole('heading', { name: 'Logs' }).waitFor()
-        expect(await tab.title()).toBe('Logs · berth')
+        // The title follows a screen that is there.
+        await until(async () => (await tab.title()) === 'Logs · berth', 'the title of the logs')
         expect(await tab.locator('img').count()).toBe(0)
         expect(problems).toEqual([])
         await tab.close()
