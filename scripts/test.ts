@@ -26,6 +26,12 @@ const BESIDE = 2
 /** How many files that install a release run beside each other: each unpacks and hashes hundreds of megabytes. */
 const RELEASES = 2
 
+/** The files whose tests use the packages of the clients. */
+const USERS_OF_CLIENTS = /^test\/(?:clients\/|examples\/suites)/
+
+/** What is said of a file in the place of a test's name if it could not be loaded. */
+const UNTESTED = 'none of its tests ran'
+
 /** The systems of the release that is tested: this one, one that is emulated here, and one of which files are examined. */
 const TESTED_TARGETS = 'linux-x64,linux-arm64,darwin-arm64'
 
@@ -110,10 +116,8 @@ async function take(suite: Suite, run: TestRun): Promise<void> {
   }
   // A file that cannot be loaded has no test that could fail.
   const tested = new Set(run.results.map(({ file }) => file))
-  const untested = files.filter((file) => !tested.has(file))
-  for (const file of untested) total.failures.push(`${file}: none of its tests ran`)
-  if (!run.succeeded && failed.length + untested.length === 0)
-    total.failures.push(`${title}: an error outside of all tests`)
+  for (const file of files) if (!tested.has(file)) failed.push({ file, name: UNTESTED, outcome: 'failed' })
+  if (!run.succeeded && failed.length === 0) total.failures.push(`${title}: an error outside of all tests`)
 
   const isSteady = await secondLook(suite, failed)
   // A test that failed may have left something. Whether it does when it passes, the second look shows.
@@ -139,7 +143,8 @@ async function secondLook(
   takeLeftovers(again, run, false)
   return ({ file, name }) => {
     const ofFile = run.results.filter((one) => one.file === file)
-    if (name === CRASHED) return ofFile.length > 0 && ofFile.every(({ outcome }) => outcome !== 'failed')
+    if (name === CRASHED || name === UNTESTED)
+      return ofFile.length > 0 && ofFile.every(({ outcome }) => outcome !== 'failed')
     const found = ofFile.filter((one) => one.name === name)
     return found.length > 0 && found.every(({ outcome }) => outcome === 'passed')
   }
@@ -204,8 +209,12 @@ const ofRelease: Suite = {
 // Beside the tests from source, since many of these wait for time to pass.
 const text = paths.length === 0 ? checkText() : null
 const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
+// Several files want them at the same time, and fetching their tools beside other tests of the network has failed.
+const clients = againstExecutable.some((file) => USERS_OF_CLIENTS.test(file))
+  ? check('clients', [join(root, 'scripts/clients')])
+  : null
 const source = start(fromSource)
-await (isBeside ? built : Promise.all([built, source]))
+await Promise.all([built, clients, isBeside ? null : source])
 const executable = start(ofExecutable)
 for (const [suite, ended] of [
   [fromSource, await source],
