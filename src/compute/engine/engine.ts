@@ -1,0 +1,166 @@
+import type { Limits } from '../driver.ts'
+import type { FrameTransport } from '../sandboxd/transport.ts'
+
+/** Engines that servers run on. */
+export type EngineName = 'docker' | 'kubernetes'
+
+/**
+ * Runs instances, which are containers or pods, each on a storage, which is a volume or a claim. All else of a server
+ * (commands, files, ports, usage) belongs to the sandboxd that is process 1 of its instance.
+ *
+ * Every operation throws `ComputeError`, with cause and remedy, when the engine refuses it or does not respond. Nothing
+ * of what a caller passes or receives holds a credential.
+ */
+export interface Engine {
+  readonly name: EngineName
+
+  /**
+   * How berth reaches process 1. `attach`: by its standard input and output, which `connect` returns once; when berth
+   * is gone, the engine closes them and the instance ends. `exec`: by a program that the engine starts in the instance
+   * and that joins process 1, for each call of `connect`.
+   */
+  readonly carrier: 'attach' | 'exec'
+
+  /** Tries whether the engine responds and what it can do. Never throws. */
+  probe(): Promise<EngineProbe>
+
+  /** Creates an empty storage. Does nothing if there is one of this name. */
+  createStorage(storage: StorageSpec): Promise<void>
+
+  /** Removes a storage that no instance uses; resolves when it is gone. Does nothing if there is none. */
+  removeStorage(name: string): Promise<void>
+
+  /** Reports whether there is a storage of this name. */
+  hasStorage(name: string): Promise<boolean>
+
+  /** Starts an instance. `connect` is called next; until it resolves, process 1 may still be about to run. */
+  run(spec: InstanceSpec): Promise<EngineInstance>
+
+  /**
+   * Opens a carrier to process 1 of an instance, as soon as it can have one. After the end of a carrier of `exec` it may be
+   * called again.
+   */
+  connect(instance: EngineInstance): Promise<FrameTransport>
+
+  /**
+   * Ends an instance and removes it; resolves when it is really gone, so that another may use its storage. Does nothing
+   * if it is gone, or if another one has its name.
+   */
+  remove(instance: EngineInstance): Promise<void>
+
+  /** Lists what is labelled with an owner. */
+  list(owner: string): Promise<EngineInventory>
+
+  /**
+   * Reports the ends of instances of an owner, and why, from now on. Goes on by itself after the engine was away; ends
+   * that it missed meanwhile are reported too, where the engine still knows of them.
+   */
+  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable
+}
+
+/** Outcome of `Engine.probe`. */
+export type EngineProbe =
+  | {
+      readonly available: true
+      /** Identifies the engine, whatever its address: a Docker Engine's or a cluster's own id. */
+      readonly id: string
+      /** What a person calls it, such as `Docker Engine 28.2.2`. */
+      readonly description: string
+      /** Its operating system and processor as images name them, such as `linux/amd64`; null if nodes differ. */
+      readonly platform: string | null
+      /** The network of servers: none but their own loopback, or one that leads outside, in words of `Enforced`. */
+      readonly network: string
+      /** The mechanisms that enforce the limits, as `Enforced` names them. */
+      readonly enforced: { readonly cpu: string; readonly memory: string; readonly processes: string }
+      /** Ways in which it isolates less than it could, each a sentence. */
+      readonly notes: readonly string[]
+    }
+  | {
+      readonly available: false
+      /** What is missing or refused, in one sentence. */
+      readonly reason: string
+      /** What a person can do about it, in one sentence. */
+      readonly remedy: string
+    }
+
+/** What identifies the storages and instances of a berth on the engine. */
+export interface EngineLabels {
+  /** The id of the data directory: 16 hex digits. Other berths on the same engine have another one. */
+  readonly owner: string
+  /** The server's id, such as `srv_6fJ0…`. */
+  readonly server: string
+  /** Whether the data directory is removed when its berth ends, so that what is left belongs to nobody. */
+  readonly ephemeral: boolean
+}
+
+/** A storage to create. */
+export interface StorageSpec {
+  /** At most 63 of `a-z`, `0-9` and `-`. */
+  readonly name: string
+  readonly labels: EngineLabels
+  /** Bytes of files that it should hold, where the engine can limit them. */
+  readonly bytes: number
+  /** The image of its instances, whose user has to be able to write to it. */
+  readonly image: string
+}
+
+/** An instance to run: sandboxd as process 1, on a storage. */
+export interface InstanceSpec {
+  /** At most 63 of `a-z`, `0-9` and `-`; different for each run. */
+  readonly name: string
+  readonly labels: EngineLabels
+  /** Reference of the image. */
+  readonly image: string
+  /** Name of the storage, to be mounted at `WORKSPACE_PATH`. */
+  readonly storage: string
+  /** Arguments of berth's executable, `EXECUTABLE_PATH`. */
+  readonly args: readonly string[]
+  /** Variables of process 1, in place of those that the image sets. Never a secret. */
+  readonly env: Readonly<Record<string, string>>
+  /** What the server may use. sandboxd's own memory and processes are in addition to it: `SANDBOXD_SHARE`. */
+  readonly limits: Limits
+  /** Whether commands are root inside, so that they can install packages of the system. */
+  readonly root: boolean
+}
+
+/** An instance that was started. Plain data. */
+export interface EngineInstance {
+  /** The engine's own id of it, which no later one has: a container's id, or a pod's uid. */
+  readonly id: string
+  readonly name: string
+  readonly labels: EngineLabels
+  /** The machine on which it runs, as the engine names it; null if the engine has one alone or has not chosen yet. */
+  readonly node: string | null
+}
+
+/** Why an instance has ended. */
+export interface InstanceEnd {
+  /**
+   * `memory`: the kernel ended process 1 or all of it for lack of memory. `engine`: the engine or the node ended it.
+   * `exit`: process 1 ended by itself or was killed.
+   */
+  readonly cause: 'memory' | 'engine' | 'exit'
+  /** A sentence for a person. */
+  readonly reason: string
+}
+
+/** What an engine has of an owner. */
+export interface EngineInventory {
+  readonly storages: readonly { readonly name: string; readonly labels: EngineLabels }[]
+  readonly instances: readonly EngineInstance[]
+}
+
+/** Absolute path of a server's workspace in its instance. */
+export const WORKSPACE_PATH = '/workspace'
+
+/** Absolute path in the image of the directory with berth's tools. */
+export const TOOLS_PATH = '/opt/berth'
+
+/** Absolute path of berth's executable in the image. */
+export const EXECUTABLE_PATH = '/opt/berth/lib/berth'
+
+/** Numeric user and group of commands that are not root. */
+export const SERVER_USER = 1000
+
+/** What an instance has in addition to the server's limits, for sandboxd itself. */
+export const SANDBOXD_SHARE = { memoryBytes: 64 * 2 ** 20, processes: 24 } as const
