@@ -1,15 +1,17 @@
-import type { Isolation } from '../config/config.ts'
+import type { IsolationName } from '../compute/compute.ts'
 import type { ReadyInfo } from '../instance/start.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { facts, paint } from './output.ts'
 import { type ProcessContext, writeLineSync } from './process-context.ts'
 
-/** Says what an isolation does; of bubblewrap without the network, which differs between machines. */
-const ISOLATION_MEANS: Record<Isolation, string> = {
+/** Says what an isolation does; of bubblewrap and of an engine without the network, which differs between machines. */
+const ISOLATION_MEANS: Record<IsolationName, string> = {
   bubblewrap: 'each server has its own files, users and processes',
   landlock: "each server reaches its own files only; processes and network are the machine's",
   none: 'NOT isolated: commands run with your rights on your files',
+  container: 'each server is a container of the Docker engine',
+  pod: 'each server is a pod of the Kubernetes cluster',
 }
 
 /** Shown instead of the first key if that was deleted. */

@@ -1,11 +1,19 @@
 import { existsSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type ComputeDriver, type Enforced, type Limits, loadDrivers } from '../compute/compute.ts'
+import {
+  type ComputeDriver,
+  type DriverName,
+  type Enforced,
+  type IsolationName,
+  kindOf,
+  type Limits,
+  loadDrivers,
+} from '../compute/compute.ts'
 import { listProcesses } from '../compute/processes.ts'
 import { portsOf } from '../compute/remains.ts'
 import { commandOf, type ShownTools, selectMachineTools, type ToolPlaces } from '../compute/tools.ts'
-import type { Config, Isolation } from '../config/config.ts'
+import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Machine } from '../hosting/detection/detect.ts'
 import { SandboxMachine, titleOf } from '../hosting/detection/detect.ts'
@@ -40,7 +48,7 @@ export interface Report extends VersionInfo {
   /** Whether berth can run as configured. */
   ok: boolean
   /** The isolation that servers would have; null if none is available. */
-  isolation: Isolation | null
+  isolation: IsolationName | null
   /** The limits that this isolation enforces. */
   enforced: Enforced | null
   findings: Finding[]
@@ -48,8 +56,8 @@ export interface Report extends VersionInfo {
 
 /** The isolation that this machine offers. */
 interface IsolationReport {
-  /** The isolation that servers would have; null if none is available. */
-  used: Isolation | null
+  /** The driver that servers would have; null if none is available. */
+  used: DriverName | null
   /** The limits that this isolation enforces. */
   enforced: Enforced | null
   findings: Finding[]
@@ -107,7 +115,7 @@ export async function examine(
     return {
       ok: findings.every(({ status }) => status !== 'failed'),
       ...versionInfo(),
-      isolation: isolation.used,
+      isolation: isolation.used === null ? null : kindOf(isolation.used).isolation,
       enforced: isolation.enforced,
       findings,
     }

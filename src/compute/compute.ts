@@ -16,11 +16,31 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
 import { base62, systemRandom } from '../runtime/random.ts'
-import type { ComputeDriver, Limits, Remains, ServerHandle } from './driver.ts'
+import {
+  type ComputeDriver,
+  type Limits,
+  NO_WISH,
+  type Remains,
+  type ServerHandle,
+  type ServerWish,
+} from './driver.ts'
 import { ComputeError, type Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
-export type { ComputeDriver, Enforced, Limits, Remains, Sender, ServerHandle } from './driver.ts'
+export {
+  type ComputeDriver,
+  type DriverName,
+  type Enforced,
+  type IsolationName,
+  kindOf,
+  type Limits,
+  NO_WISH,
+  type Placement,
+  type Remains,
+  type Sender,
+  type ServerHandle,
+  type ServerWish,
+} from './driver.ts'
 export type { ComputeDependencies, SelectedDriver } from './drivers.ts'
 export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
 export type { ServerNetwork } from './local/network/server-network.ts'
@@ -61,10 +81,16 @@ export interface ComputeOptions {
   logger: Logger
 }
 
+/** What a server is made with. */
+interface Order {
+  readonly limits: Limits
+  readonly wish: ServerWish
+}
+
 /** A server that runs before it is created. */
 interface Spare {
   readonly id: string
-  readonly limits: Limits
+  readonly order: Order
   readonly handle: Promise<ServerHandle>
   /** Null if it did not start. */
   readonly sandbox: Promise<Sandbox | null>
@@ -89,10 +115,10 @@ export class Compute {
   #spares: Spare[] = []
   /** Those that work for berth itself. */
   readonly #asides = new Set<Spare>()
-  /** The limits of further ones; null for none. */
-  #limits: Limits | null = null
+  /** What further ones are made with; null for none. */
+  #order: Order | null = null
   /** What the last creation asked for. */
-  #asked: Limits | null = null
+  #asked: Order | null = null
   /** How many servers start on behalf of callers. */
   #starting = 0
   #timer: Timer | null = null
@@ -117,10 +143,10 @@ export class Compute {
   }
 
   /** Begins the creation of a server with these limits: of a spare one if there is any. */
-  provision(limits: Limits): Provision {
-    const spare = this.#take(limits)
+  provision(limits: Limits, wish: ServerWish = NO_WISH): Provision {
+    const spare = this.#take({ limits, wish })
     const id = spare?.id ?? this.#nextId()
-    const create = once(() => spare?.handle ?? this.#driver.create(id))
+    const create = once(() => spare?.handle ?? this.#driver.create(id, wish))
     return {
       id,
       create,
@@ -163,7 +189,7 @@ export class Compute {
   async aside<Result>(limits: Limits, use: (sandbox: Sandbox) => Promise<Result>): Promise<Result | null> {
     if (this.#closed) return null
     // A name of its own: the ids of a repeatable run follow from its requests only.
-    const aside = this.#begin(`srv_aside${base62(systemRandom, 8)}`, limits)
+    const aside = this.#begin(`srv_aside${base62(systemRandom, 8)}`, { limits, wish: NO_WISH })
     this.#asides.add(aside)
     try {
       const sandbox = await aside.sandbox
@@ -180,8 +206,8 @@ export class Compute {
   }
 
   /** Keeps spare servers with these limits, soon. */
-  prepare(limits: Limits): void {
-    this.#limits ??= limits
+  prepare(limits: Limits, wish: ServerWish = NO_WISH): void {
+    this.#order ??= { limits, wish }
     this.#refillIn(FIRST_MS)
   }
 
@@ -197,18 +223,18 @@ export class Compute {
     return this.#options.nextId((id) => this.#kept.includes(id))
   }
 
-  #take(limits: Limits): Spare | undefined {
+  #take(order: Order): Spare | undefined {
     const asked = this.#asked
-    this.#asked = limits
-    const index = this.#spares.findIndex((spare) => isSame(spare.limits, limits))
+    this.#asked = order
+    const index = this.#spares.findIndex((spare) => isSame(spare.order, order))
     if (index !== -1) return this.#spares.splice(index, 1)[0]
     // Asked for twice in a row, others are of more use.
-    if (asked !== null && isSame(asked, limits)) this.#replace(limits)
+    if (asked !== null && isSame(asked, order)) this.#replace(order)
     return undefined
   }
 
-  #replace(limits: Limits): void {
-    this.#limits = limits
+  #replace(order: Order): void {
+    this.#order = order
     for (const spare of this.#spares.splice(0)) void this.#remove(spare)
   }
 
@@ -221,17 +247,17 @@ export class Compute {
 
   /** Starts what is missing. What callers wait for comes first. */
   #refill(): void {
-    const limits = this.#limits ?? this.#asked
-    if (limits === null || this.#starting > 0) return
-    this.#limits = limits
+    const order = this.#order ?? this.#asked
+    if (order === null || this.#starting > 0) return
+    this.#order = order
     while (this.#spares.length < this.#options.spareServers)
-      this.#spares.push(this.#begin(this.#nextId(), limits))
+      this.#spares.push(this.#begin(this.#nextId(), order))
   }
 
-  #begin(id: string, limits: Limits): Spare {
-    const handle = this.#driver.create(id)
+  #begin(id: string, order: Order): Spare {
+    const handle = this.#driver.create(id, order.wish)
     const start = async (): Promise<Sandbox> => {
-      const sandbox = await this.#driver.start(id, await handle, limits)
+      const sandbox = await this.#driver.start(id, await handle, order.limits)
       void sandbox.exited.then(() => this.#forget(spare))
       return sandbox
     }
@@ -241,7 +267,7 @@ export class Compute {
       void this.#forget(spare)
       return null
     })
-    const spare: Spare = { id, limits, handle, sandbox }
+    const spare: Spare = { id, order, handle, sandbox }
     return spare
   }
 
@@ -263,11 +289,13 @@ export class Compute {
   }
 }
 
-const isSame = (a: Limits, b: Limits): boolean =>
-  a.cpus === b.cpus &&
-  a.memoryBytes === b.memoryBytes &&
-  a.processes === b.processes &&
-  a.storageBytes === b.storageBytes
+const isSame = (a: Order, b: Order): boolean =>
+  a.limits.cpus === b.limits.cpus &&
+  a.limits.memoryBytes === b.limits.memoryBytes &&
+  a.limits.processes === b.limits.processes &&
+  a.limits.storageBytes === b.limits.storageBytes &&
+  a.wish.image === b.wish.image &&
+  a.wish.root === b.wish.root
 
 /** Called when a sandbox ended without being asked to. */
 type SandboxExitListener = (serverId: string, reason: string) => void

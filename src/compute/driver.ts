@@ -1,7 +1,10 @@
+import type { ComputeName } from '../config/compute.ts'
 import type { Isolation } from '../config/config.ts'
 import type { Connection } from '../runtime/connection.ts'
-import type { Sandbox } from './sandbox.ts'
+import type { Sandbox, ServerHandle } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
+
+export type { ServerHandle }
 
 /** What one server may use. The server's tier sets the values. */
 export interface Limits {
@@ -15,12 +18,31 @@ export interface Limits {
   storageBytes: number
 }
 
+/** What a caller may choose of a server's system, where servers have one of their own. */
+export interface ServerWish {
+  /** The image to start from; null for the driver's own. */
+  readonly image: string | null
+  /** Whether its commands run as root of its container. */
+  readonly root: boolean
+}
+
+/** The wish of who chooses nothing. */
+export const NO_WISH: ServerWish = { image: null, root: false }
+
+/** Where a server is, as far as its driver knows without asking. */
+export interface Placement extends ServerWish {
+  /** The machine that it is on; null if that is this one, or not known. */
+  readonly node: string | null
+  /** Why it cannot be reached, in one sentence; null if nothing is known to be wrong. */
+  readonly cause: string | null
+}
+
 /**
  * The limits that really hold on this machine, named by mechanism (`cgroup`, `watchdog`, `rlimit`, …); `none` if
  * nothing enforces one.
  */
 export interface Enforced {
-  isolation: Isolation
+  isolation: IsolationName
   cpu: string
   memory: string
   processes: string
@@ -53,12 +75,6 @@ export type Probe =
     }
 
 /**
- * Identifies what a driver created for one server, as plain JSON kept in the database, so a restarted berth can find,
- * use, stop or remove it. Only drivers read its fields.
- */
-export type ServerHandle = { readonly kind: string; readonly [key: string]: unknown }
-
-/**
  * What earlier berths left, as it was at one moment. Nothing that is made after that moment belongs to it, so a request
  * can make something while the rest is being removed.
  */
@@ -76,30 +92,60 @@ export interface Remains {
   readonly remove: () => Promise<void>
 }
 
+/** Name of what separates servers: an isolation of this machine, or what an engine runs them in. */
+export type IsolationName = Isolation | 'container' | 'pod'
+
+/** Name of a driver: of an isolation of this machine, or of what else runs servers. */
+export type DriverName = Isolation | Exclude<ComputeName, 'local'>
+
+/** Returns where the servers of a driver run, and what separates them. */
+export function kindOf(driver: DriverName): { compute: ComputeName; isolation: IsolationName } {
+  if (driver === 'docker') return { compute: driver, isolation: 'container' }
+  if (driver === 'kubernetes') return { compute: driver, isolation: 'pod' }
+  return { compute: 'local', isolation: driver }
+}
+
 /** One way to run servers' code and keep their files. Implementations pass the suite in test/compute/conformance.ts. */
 export interface ComputeDriver {
-  readonly name: Isolation
+  readonly name: DriverName
+
+  /**
+   * Whether the servers' files are in the data directory, so that a copy of it has them. Otherwise they are packed and
+   * unpacked by `workspace`.
+   */
+  readonly keepsFilesHere: boolean
 
   /** Tries the real thing once. Never throws. */
   probe(): Promise<Probe>
 
-  /** Makes an empty workspace for a new server. Until `keep`, it is removed by the next start if it is still empty. */
-  create(serverId: string): Promise<ServerHandle>
+  /**
+   * Makes an empty workspace for a new server. Until `keep`, it is removed by the next start if it is still empty. Where
+   * `keepsFilesHere` is false, one server may have several at a time, as when another state is being prepared.
+   *
+   * @param wish `NO_WISH` by default, and always for servers that see this machine's system
+   */
+  create(serverId: string, wish?: ServerWish): Promise<ServerHandle>
 
   /** Makes the files somebody's: from now on only `destroy` removes them. To be called before a caller gets the server. */
   keep(handle: ServerHandle): void
 
-  /** Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. */
+  /**
+   * Starts the server's sandbox; resolves when it takes commands. Throws `ComputeError`. The sandbox has another handle
+   * if the server has been placed anew, which takes the place of this one.
+   */
   start(serverId: string, handle: ServerHandle, limits: Limits): Promise<Sandbox>
 
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: ServerHandle): Workspace
 
+  /** Returns what is known of where the server is. */
+  placement(handle: ServerHandle): Placement
+
   /** Removes what is in the server's caches, to make room; its programs may be writing there. */
   emptyCaches(handle: ServerHandle): Promise<void>
 
   /** Throws `ComputeError` if the server's files are gone, as when a person has removed their directory. */
-  checkFiles(handle: ServerHandle): void
+  checkFiles(handle: ServerHandle): Promise<void>
 
   /**
    * Lists what earlier berths left. To be called before anything is made.

@@ -3,7 +3,7 @@ import { StartupError } from '../errors.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { SelfCommand } from '../runtime/self.ts'
 import { BubblewrapIsolation } from './bubblewrap/isolation.ts'
-import type { ComputeDriver, Enforced, Probe } from './driver.ts'
+import type { ComputeDriver, DriverName, Enforced, Probe } from './driver.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import type { LocalDriverOptions } from './local/isolation.ts'
@@ -63,7 +63,7 @@ export function localDrivers(
 
 /** A driver that cannot be used here. */
 interface RejectedDriver {
-  name: Isolation
+  name: DriverName
   reason: string
   remedy: string
 }
@@ -109,6 +109,6 @@ export async function selectDriver(
 /** Tries every driver, to show what this machine offers. */
 export async function probeDrivers(
   drivers: readonly ComputeDriver[],
-): Promise<Array<{ name: Isolation; probe: Probe }>> {
+): Promise<Array<{ name: DriverName; probe: Probe }>> {
   return Promise.all(drivers.map(async (driver) => ({ name: driver.name, probe: await driver.probe() })))
 }

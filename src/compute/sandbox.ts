@@ -5,6 +5,12 @@ import { OncePerPeriod } from '../runtime/once-per-period.ts'
 import type { ToolName } from './local/toolchain-kinds.ts'
 import type { Toolchain } from './local/toolchains.ts'
 
+/**
+ * Identifies what a driver created for one server, as plain JSON kept in the database, so a restarted berth can find,
+ * use, stop or remove it. Only drivers read its fields.
+ */
+export type ServerHandle = { readonly kind: string; readonly [key: string]: unknown }
+
 /** A running server: one process tree that takes commands until it is stopped. */
 export interface Sandbox {
   /**
@@ -87,6 +93,9 @@ export interface Sandbox {
    * listing and no snapshot, counts as the server's storage, and is emptied when that is full.
    */
   readonly caches: string
+
+  /** The server's handle from this start on; missing if it stays the same. */
+  readonly handle?: ServerHandle | undefined
 
   /** Resolves when the sandbox has ended: stopped, killed from inside, or out of memory. */
   readonly exited: Promise<{ reason: string }>

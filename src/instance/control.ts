@@ -1,5 +1,5 @@
 import type { AnyElysia } from 'elysia'
-import type { SelectedDriver } from '../compute/compute.ts'
+import { kindOf, type SelectedDriver } from '../compute/compute.ts'
 import type { Config } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { Callers } from '../http/authentication.ts'
@@ -52,6 +52,7 @@ export async function createControl(dependencies: ControlDependencies): Promise<
       version,
       ephemeral: config.ephemeral,
       agent: config.agent,
+      compute: kindOf(driver.driver.name).compute,
       enforced: () => driver.enforced(),
       rejectedIsolations: driver.rejected.map(({ name }) => name),
       uptimeMs: () => Math.round(performance.now() - startedAt),

@@ -11,8 +11,15 @@
  * in `start-order.ts`.
  */
 
-import { type ComputeDependencies, loadDrivers, type SelectedDriver } from '../compute/compute.ts'
-import type { Config, Isolation } from '../config/config.ts'
+import {
+  type ComputeDependencies,
+  type IsolationName,
+  kindOf,
+  loadDrivers,
+  type SelectedDriver,
+} from '../compute/compute.ts'
+import type { ComputeName } from '../config/compute.ts'
+import type { Config } from '../config/config.ts'
 import type { OperationCommands } from '../contract/reference/routes.ts'
 import { StartupError } from '../errors.ts'
 import { isBlockedByBrowsers } from '../http/host.ts'
@@ -80,7 +87,9 @@ export interface ReadyInfo {
   api_key: string | null
   admin_token: string
   data_dir: string
-  isolation: Isolation
+  /** What runs servers, and what separates them. */
+  compute: ComputeName
+  isolation: IsolationName
   /** Ids of directories below `servers` that no server of the database owns. They stay until a person removes them. */
   kept: readonly string[]
   started_in_ms: number
@@ -244,7 +253,7 @@ async function start(
   })
 
   const baseUrl = mainPort.url
-  const isolation = selected.driver.name
+  const { compute, isolation } = kindOf(selected.driver.name)
   dataDirectory.writeInstance({ pid: process.pid, base_url: baseUrl, version, isolation })
   if (!data.isEphemeral) dataDirectory.writePort(listener.port)
   const opening = openInstance(instance, fixtures !== null)
@@ -266,6 +275,7 @@ async function start(
       docs_url: `${baseUrl}/docs`,
       ...instance.generation.credentials,
       data_dir: dataDirectory.path,
+      compute,
       isolation,
       kept,
       started_in_ms: Math.round(dependencies.sinceStartMs()),

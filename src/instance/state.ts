@@ -142,7 +142,7 @@ export class InstanceState implements StateOperations {
   async #copy(name: string): Promise<Snapshot> {
     const { version, clock } = this.#dependencies
     const { servers, metering } = this.#generation.services
-    servers.checkAllFiles()
+    await servers.checkAllFiles()
     const resume = await servers.lifecycle.pause()
     try {
       metering.writeAll()

@@ -9,7 +9,7 @@ import {
   examineIsolation,
   examinePort,
 } from '../../src/cli/doctor.ts'
-import type { ComputeDriver, Probe } from '../../src/compute/driver.ts'
+import { type ComputeDriver, kindOf, type Probe } from '../../src/compute/driver.ts'
 import { link, MAKERS, program, write } from '../support/toolchain-files.ts'
 import { run, serve, temporaryFolder } from './command.ts'
 
@@ -23,7 +23,11 @@ const driver = (name: ComputeDriver['name'], probe: boolean): ComputeDriver =>
     name,
     probe: async (): Promise<Probe> =>
       probe
-        ? { available: true, network: 'shared', enforced: async () => ({ isolation: name, ...ENFORCED }) }
+        ? {
+            available: true,
+            network: 'shared',
+            enforced: async () => ({ isolation: kindOf(name).isolation, ...ENFORCED }),
+          }
         : { available: false, reason: 'It is refused.', remedy: 'Allow it.' },
   }) as ComputeDriver
 

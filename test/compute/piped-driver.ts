@@ -1,5 +1,12 @@
 import { join } from 'node:path'
-import type { ComputeDriver, Limits, Probe, Sender, ServerHandle } from '../../src/compute/driver.ts'
+import type {
+  ComputeDriver,
+  Limits,
+  Placement,
+  Probe,
+  Sender,
+  ServerHandle,
+} from '../../src/compute/driver.ts'
 import { DiskWatch } from '../../src/compute/local/disk-watch.ts'
 import { ServerDirectories } from '../../src/compute/local/server-directories.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
@@ -19,6 +26,7 @@ import type { SelfCommand } from '../../src/runtime/self.ts'
  */
 export class PipedDriver implements ComputeDriver {
   readonly name = 'none'
+  readonly keepsFilesHere = true
   readonly #isolation: NoIsolation
   readonly #directories: ServerDirectories
   readonly #logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
@@ -118,8 +126,12 @@ export class PipedDriver implements ComputeDriver {
     return this.local.emptyCaches(handle)
   }
 
-  checkFiles(handle: ServerHandle): void {
-    this.local.checkFiles(handle)
+  placement(handle: ServerHandle): Placement {
+    return this.local.placement(handle)
+  }
+
+  checkFiles(handle: ServerHandle): Promise<void> {
+    return this.local.checkFiles(handle)
   }
 
   takeStock(...stock: Parameters<ComputeDriver['takeStock']>): ReturnType<ComputeDriver['takeStock']> {

@@ -8,7 +8,16 @@ import { once } from '../../runtime/once.ts'
 import { maxOpenFiles, openFiles } from '../../runtime/open-files.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { selfCommand } from '../../runtime/self.ts'
-import type { ComputeDriver, Limits, Probe, Remains, Sender, ServerHandle } from '../driver.ts'
+import {
+  type ComputeDriver,
+  type Limits,
+  NO_WISH,
+  type Placement,
+  type Probe,
+  type Remains,
+  type Sender,
+  type ServerHandle,
+} from '../driver.ts'
 import { chooseLimiter } from '../limits/choose.ts'
 import { groupName } from '../limits/groups.ts'
 import type { Limiter } from '../limits/limiter.ts'
@@ -85,6 +94,8 @@ export class LocalDriver implements ComputeDriver {
     return this.#isolation.name
   }
 
+  readonly keepsFilesHere = true
+
   async probe(): Promise<Probe> {
     try {
       const result = await this.#isolation.probe()
@@ -139,7 +150,11 @@ export class LocalDriver implements ComputeDriver {
     }
   }
 
-  checkFiles(handle: ServerHandle): void {
+  placement(): Placement {
+    return { ...NO_WISH, node: null, cause: null }
+  }
+
+  async checkFiles(handle: ServerHandle): Promise<void> {
     const workspace = this.#directories.workspace(handle)
     if (!lstatSync(workspace, { throwIfNoEntry: false })?.isDirectory()) throw workspaceGone(workspace)
   }
@@ -263,7 +278,7 @@ export class LocalDriver implements ComputeDriver {
   async #launch(id: string, handle: ServerHandle, limits: Limits): Promise<LocalSandbox> {
     const dir = this.#directories.dir(handle)
     const workspace = this.#directories.workspace(handle)
-    this.checkFiles(handle)
+    await this.checkFiles(handle)
     const marker = this.#directories.serverMarker(handle)
     const groups = (await this.#chosenLimiter()).shownGroups(id)
     const caches = this.#directories.makeCaches(handle)

@@ -59,6 +59,7 @@ const FIELDS: Readonly<Record<string, unknown>> = {
   call: 'call_1',
   code: 'backend_error',
   command: 'python3 app.py',
+  compute: 'local',
   content: 'print("hello")\n',
   created_at: AT,
   credits_used: 12.5,

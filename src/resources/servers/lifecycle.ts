@@ -153,6 +153,8 @@ export class ServerLifecycle {
         if (present === undefined) await this.#networks.begin(row, sandbox)
         // The budget may have been used up during the start.
         this.#metering.checkBudget(row.accountId, overBudget)
+        if (present === undefined && sandbox.handle !== undefined)
+          this.#records.setHandle(row.id, sandbox.handle)
         this.#records.markRunning(row)
       } catch (error) {
         await this.#sandboxes.stop(row.id)

@@ -138,6 +138,11 @@ export class ServerRecords {
     this.#queries.update(servers).set({ network }).where(eq(servers.id, id)).run()
   }
 
+  /** Records where the driver finds it from now on. */
+  setHandle(id: string, handle: ServerRow['handle']): void {
+    this.#queries.update(servers).set({ handle }).where(eq(servers.id, id)).run()
+  }
+
   /** Returns the servers of all accounts for which something is set for the network. */
   withNetwork(): { id: string; network: NonNullable<ServerRow['network']> }[] {
     const { id, network } = servers

@@ -271,7 +271,7 @@ export class ServersService {
     }
     try {
       const running = this.#lifecycle.sandbox(id)
-      if (running !== undefined) this.#checkFiles(row)
+      if (running !== undefined) await this.#checkFiles(row)
       const sandbox = running ?? (await this.#lifecycle.turn(id, start))
       return { row, sandbox, done }
     } catch (error) {
@@ -294,8 +294,8 @@ export class ServersService {
    *
    * @throws ComputeError
    */
-  checkAllFiles(): void {
-    for (const handle of this.#records.handles()) this.#compute.driver.checkFiles(handle)
+  async checkAllFiles(): Promise<void> {
+    for (const handle of this.#records.handles()) await this.#compute.driver.checkFiles(handle)
   }
 
   /** Returns a server's files, running or not. */
@@ -344,9 +344,9 @@ export class ServersService {
   }
 
   /** @throws BerthError 502 if the files of a server are gone */
-  #checkFiles({ handle }: ServerRow): void {
+  async #checkFiles({ handle }: ServerRow): Promise<void> {
     try {
-      this.#compute.driver.checkFiles(handle)
+      await this.#compute.driver.checkFiles(handle)
     } catch (error) {
       throw new BerthError('compute_backend_error', messageOf(error), { cause: error })
     }

@@ -1,5 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { AGENTS } from '../../config/agents.ts'
+import { COMPUTES } from '../../config/compute.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf, used } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -15,6 +16,7 @@ const Health = t.Object(
     uptime_ms: t.Number(),
     ephemeral: t.Boolean({ description: 'Whether everything is removed when the instance stops.' }),
     agent: oneOf([...AGENTS], { $id: 'AgentKind', description: 'Who does tasks and builds.' }),
+    compute: oneOf([...COMPUTES], { $id: 'ComputeKind', description: 'What runs servers.' }),
     enforced: t.Object(
       {
         isolation: t.String(),
@@ -63,6 +65,7 @@ export const instanceRoutes = ({ instance, services: { clock, journal } }: Contr
         uptime_ms: instance.uptimeMs(),
         ephemeral: instance.ephemeral,
         agent: instance.agent,
+        compute: instance.compute,
         enforced: await instance.enforced(),
         isolation_rejected: [...instance.rejectedIsolations],
         clock: { now: toIso(clock.now()), frozen: clock.frozen, offset_ms: Math.round(clock.offset) },

@@ -2,6 +2,7 @@ import type { AnyElysia } from 'elysia'
 import type { ScenarioStore } from '../../agents/agents.ts'
 import type { Enforced } from '../../compute/compute.ts'
 import type { AgentName } from '../../config/agents.ts'
+import type { ComputeName } from '../../config/compute.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import type { OperationCommands } from '../../contract/reference/routes.ts'
@@ -98,6 +99,8 @@ export interface InstanceStatus {
   ephemeral: boolean
   /** Who does tasks and builds. */
   agent: AgentName
+  /** What runs servers. */
+  compute: ComputeName
   enforced(): Promise<Enforced>
   /** Names of stronger isolations that were tried and cannot be used. */
   rejectedIsolations: readonly string[]

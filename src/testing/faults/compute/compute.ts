@@ -4,6 +4,7 @@ import {
   type Limits,
   type Provision,
   type ServerHandle,
+  type ServerWish,
 } from '../../../compute/compute.ts'
 import type { Sandbox } from '../../../compute/sandbox.ts'
 import type { Workspace } from '../../../compute/workspace.ts'
@@ -52,9 +53,9 @@ export class FaultyCompute extends Compute {
     return this.#running.get(serverId)
   }
 
-  override provision(limits: Limits): Provision {
+  override provision(limits: Limits, wish?: ServerWish): Provision {
     this.#check()
-    return super.provision(limits)
+    return super.provision(limits, wish)
   }
 
   override async start(
@@ -68,7 +69,7 @@ export class FaultyCompute extends Compute {
     const sandbox = new FaultySandbox(
       inner,
       () => this.#check(),
-      (full) => this.#fill(serverId, handle, full ? limits.storageBytes : null),
+      (full) => this.#fill(serverId, inner.handle ?? handle, full ? limits.storageBytes : null),
       () => this.#onFaults(serverId),
     )
     this.#running.set(serverId, sandbox)

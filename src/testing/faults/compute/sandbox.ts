@@ -54,6 +54,10 @@ export class FaultySandbox implements Sandbox {
     return this.#inner
   }
 
+  get handle(): Sandbox['handle'] {
+    return this.#inner.handle
+  }
+
   get ending(): boolean {
     return this.#inner.ending
   }
