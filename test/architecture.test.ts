@@ -24,6 +24,7 @@ const ROWS: readonly (readonly string[])[] = [
   ['compute'],
   ['storage'],
   ['config'],
+  ['system'],
   ['runtime'],
   ['errors.ts'],
 ]

@@ -3,6 +3,9 @@ import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:f
 import { codeOf } from '../runtime/error-info.ts'
 import { Pace } from '../runtime/pace.ts'
 import { hasEnded, STAT, statFields } from '../runtime/process-stat.ts'
+import { signal } from '../runtime/signal.ts'
+
+export { signal }
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -310,15 +313,6 @@ const GIVE_UP_MS = 5000
 
 /** Most rounds of stopping processes that started meanwhile. */
 const STOP_ROUNDS = 50
-
-/** Sends a signal; one that has ended already is no fault. */
-export function signal(pid: number, name: NodeJS.Signals): void {
-  try {
-    process.kill(pid, name)
-  } catch {
-    // Ended meanwhile, or not ours.
-  }
-}
 
 /**
  * Stops (SIGSTOP) processes, round by round until no new one appears: one that is not stopped yet may start others.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
-import { systemCallFilter } from '../../src/compute/sandboxd/seccomp-filter.ts'
+import { systemCallFilter } from '../../src/system/linux/seccomp-filter.ts'
 import { runFilter, type SystemCall } from './bpf.ts'
 import { SYSTEM_CALLS } from './system-call-numbers.ts'
 

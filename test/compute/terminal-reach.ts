@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { closeSync, readlinkSync, readSync } from 'node:fs'
-import { loadPtyCalls } from '../../src/compute/sandboxd/pty.ts'
 import type { Isolation } from '../../src/config/config.ts'
+import { loadPtyCalls } from '../../src/system/calls.ts'
 import { Bench, run, until } from './bench.ts'
 import { openTerminal, show } from './terminal.ts'
 

@@ -1,5 +1,5 @@
-import { confine } from '../../src/compute/sandboxd/confinement.ts'
 import { UNCONFINED } from '../../src/compute/sandboxd/protocol.ts'
+import { confine } from '../../src/system/linux/confinement.ts'
 
 // Runs the program of its arguments where no isolation can be had: the kernel nests 16 Landlock domains and no more, and lets
 // nobody in one mount anything.

@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { writeSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../../system/libc.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { readTextOrNull } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
+import { canFilterSystemCalls } from '../../system/linux/seccomp-filter.ts'
 import {
   baseEnvironment,
   type IsolationProbe,
@@ -16,7 +17,6 @@ import { dataMarkerOf, serverMarkerOf } from '../local/server-directories.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { sandboxdArguments } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
-import { canFilterSystemCalls } from '../sandboxd/seccomp-filter.ts'
 import { bwrapArguments, type SandboxSpec } from './arguments.ts'
 import { KernelSupport } from './kernel-support.ts'
 import { type OwnUser, OwnUsers } from './own-users.ts'
@@ -136,7 +136,7 @@ export class BubblewrapIsolation implements LocalIsolation {
         procWrites:
           process.getuid?.() === 0 &&
           user === null &&
-          (await import('../sandboxd/confinement.ts')).canForbidProcWrites(),
+          (await import('../../system/linux/confinement.ts')).canForbidProcWrites(),
         abstractSockets: this.#support.network === 'shared' && (await canHideSockets()),
       },
     }
@@ -185,7 +185,7 @@ export class BubblewrapIsolation implements LocalIsolation {
 
 /** Reports whether abstract Unix sockets of the network that a sandbox shares can be kept from it. */
 const canHideSockets = async (): Promise<boolean> =>
-  (await import('../sandboxd/confinement.ts')).canHideAbstractSockets()
+  (await import('../../system/linux/confinement.ts')).canHideAbstractSockets()
 
 /** The part of a sandbox that differs between servers, whatever the kernel supports. */
 type Mounts = Pick<SandboxSpec, 'shared' | 'hostname' | 'caches' | 'memoryDirectoryBytes' | 'groups'> & {

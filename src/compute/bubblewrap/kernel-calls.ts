@@ -1,6 +1,6 @@
 import { type Pointer, ptr, read } from 'bun:ffi'
 import { closeSync, fstatSync, openSync, writeFileSync } from 'node:fs'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../../system/libc.ts'
 
 /** setresuid(2), by processor. The C library's function changes every thread. */
 const SETRESUID = process.arch === 'arm64' ? 147 : 117

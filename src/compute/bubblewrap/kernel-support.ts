@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../../system/linux/seccomp-filter.ts'
 import type { SocketCalls } from '../local/network/socket-calls.ts'
-import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
 
 /**
  * Keeps commands from creating user namespaces. They would have all capabilities in one; if berth is root, that is

@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, fstatSync, openSync, statSync } from 'node:fs'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../../system/libc.ts'
 import type { SocketCalls } from '../local/network/socket-calls.ts'
 
 /**

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { type SelfCommand, selfFiles } from '../../runtime/self.ts'
+import { canFilterSystemCalls, NO_FILTER } from '../../system/linux/seccomp-filter.ts'
 import { selectEtc } from '../local/etc-files.ts'
 import { hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
@@ -17,7 +18,6 @@ import { systemDirectories } from '../local/system-files.ts'
 import type { ToolsDirectory } from '../local/tools-directory.ts'
 import { removeTreeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
-import { canFilterSystemCalls, NO_FILTER } from '../sandboxd/seccomp-filter.ts'
 import type { LandlockPlan } from './plan.ts'
 import { canScopeUnixSockets, gapsOf } from './ruleset.ts'
 
@@ -99,7 +99,9 @@ export class LandlockIsolation implements LocalIsolation {
       descriptors: 'terminals',
       confinement: {
         systemCalls: canFilterSystemCalls(),
-        unixSockets: this.#refusesUnixSockets((await import('../sandboxd/confinement.ts')).landlockVersion()),
+        unixSockets: this.#refusesUnixSockets(
+          (await import('../../system/linux/confinement.ts')).landlockVersion(),
+        ),
         setIdBits: canFilterSystemCalls(),
         procWrites: false,
         // Its own domain does that.

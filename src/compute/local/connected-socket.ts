@@ -2,7 +2,7 @@ import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../../system/libc.ts'
 
 /** Constants of socket(2), netlink(7) and sock_diag(7). */
 const AF_INET = 2

@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, constants, type Dirent, openSync, readdirSync } from 'node:fs'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../../system/libc.ts'
 import { type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
 /** An entry as its directory lists it. It is only a hint: the entry may change at any time. */

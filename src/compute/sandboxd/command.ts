@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
-import type { Libc } from '../../runtime/libc.ts'
 import { LONGEST_TIMER_MS, within } from '../../runtime/wait.ts'
+import type { Libc, Pty, PtyCalls } from '../../system/system.ts'
 import {
   commandMarker,
   endOfGrace,
@@ -16,7 +16,6 @@ import type { TerminalSize } from '../sandbox.ts'
 import { InputPipe } from './input-pipe.ts'
 import { Credit, OutputBatcher, OutputPump, WIDE_PIPE } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
-import type { Pty, PtyCalls } from './pty.ts'
 import { MemoryFile } from './script.ts'
 import { type CommandStart, type Started, startOnPipes, startOnTerminal } from './start.ts'
 import { type CommandTerminal, TERMINAL_TYPE } from './terminal.ts'
@@ -200,9 +199,9 @@ export class Command {
       spawn: (argv, stdio, newSession) => this.#spawnProcess(argv, stdio, newSession),
     }
     if (terminal === null || pty === null) return startOnPipes(options)
-    const setsid = Bun.which('setsid', { PATH: this.#context.configuration.env.PATH ?? '' })
-    if (setsid === null) this.#printNote(NO_SETSID)
-    return startOnTerminal({ ...options, ...pty, size: terminal, setsid, typed: taken })
+    const control = pty.calls.control(pty.pty.master, this.#context.configuration.env.PATH ?? '')
+    if (control === null) this.#printNote(NO_SETSID)
+    return startOnTerminal({ ...options, ...pty, size: terminal, control, typed: taken })
   }
 
   #spawnProcess(argv: string[], stdio: Array<number | 'ignore'>, detached: boolean): Bun.Subprocess {

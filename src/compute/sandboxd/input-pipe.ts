@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import type { Libc } from '../../runtime/libc.ts'
+import type { Libc } from '../../system/system.ts'
 
 /** The pipe of a command's standard input, which is filled while the command runs. */
 export class InputPipe {

@@ -1,3 +1,4 @@
+import type { Confinement } from '../../system/system.ts'
 import type { TerminalSize } from '../sandbox.ts'
 
 /**
@@ -151,29 +152,6 @@ export interface SandboxdConfiguration {
   sendsSockets: boolean
   /** Milliseconds without a frame after which berth counts as gone; null if the transport itself reports that. */
   silenceMs: number | null
-}
-
-/** What sandboxd takes from itself and from every command after it. */
-export interface Confinement {
-  /** Whether the system calls that namespaces do not separate are refused. */
-  systemCalls: boolean
-  /**
-   * Whether Unix sockets are refused, except pairs of connected ones: the sandbox does not hide those of the user's
-   * programs, and a filter of system calls does not see paths. Needs `systemCalls`.
-   */
-  unixSockets: boolean
-  /**
-   * Whether no file gets a set-user-id or set-group-id bit: commands reach the user's programs, and other users of the
-   * machine the server's files. Needs `systemCalls`.
-   */
-  setIdBits: boolean
-  /**
-   * Whether files of /proc cannot be written, such as sandboxd's priority when memory runs out: if berth runs as root,
-   * the kernel takes the sandbox's user for their owner.
-   */
-  procWrites: boolean
-  /** Whether abstract Unix sockets of programs outside are out of reach: the sandbox has no network of its own. */
-  abstractSockets: boolean
 }
 
 /** Nothing is kept from commands beyond what the system keeps from their user. */

@@ -1,14 +1,14 @@
-import { closeSync, openSync, read, readdirSync, readFileSync, readlinkSync, writeSync } from 'node:fs'
+import { closeSync, read, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { type Libc, loadLibc, openLibc } from '../../runtime/libc.ts'
 import { maxOpenFiles } from '../../runtime/open-files.ts'
+import { loadLibc, loadMemoryMeter } from '../../system/calls.ts'
+import { confine } from '../../system/linux/confinement.ts'
+import { loadDescriptorCalls } from '../../system/linux/descriptors.ts'
+import type { Libc } from '../../system/system.ts'
 import { findDescendants, killAll, readChildren, terminate } from '../processes.ts'
 import type { TerminalSize } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
-import { confine } from './confinement.ts'
-import { loadDescriptorCalls } from './descriptors.ts'
 import {
   BLANK_SOCKETS,
   CHUNK,
@@ -26,7 +26,6 @@ import {
   type SpawnRequest,
 } from './protocol.ts'
 import type { ServedCalls } from './served-calls.ts'
-import { loadSocketMeter } from './socket-memory.ts'
 import { SpawnError } from './start.ts'
 import { Terminals } from './terminals.ts'
 import { inheritedTransport } from './transport.ts'
@@ -47,10 +46,6 @@ const CLOSE_MS = 1_000
  * fewer, cannot keep berth and the sandboxd of other servers from it.
  */
 const OPEN_FILES_SHARE = 3 / 4
-
-/** What only the server uses if namespaces contain it, and if not. */
-const OWN_NAMESPACES = { mounts: ['/tmp', '/dev/shm', '/run'], ownSegments: true }
-const SHARED = { mounts: [], ownSegments: false }
 
 /** The options of `Sandboxd`. */
 interface SandboxdOptions {
@@ -156,12 +151,11 @@ class Sandboxd {
     if (watch.memoryBytes !== undefined || watch.processes !== undefined || watchesSockets) {
       this.#watchdog = new Watchdog({
         configuration,
-        libc,
-        privateMemory: {
-          ...(process.pid === 1 ? OWN_NAMESPACES : SHARED),
-          sockets: configuration.sendsSockets ? loadSocketMeter() : null,
+        memory: loadMemoryMeter({
+          namespaces: process.pid === 1,
+          network: configuration.sendsSockets,
           descriptorsShown: configuration.confinement.systemCalls,
-        },
+        }),
         find: this.#find,
         commandsRun: () => this.#commands.size > 0,
       })
@@ -170,7 +164,7 @@ class Sandboxd {
     const openFiles = maxOpenFiles()
     if (openFiles !== null) libc.limit('openFiles', Math.floor(openFiles * OPEN_FILES_SHARE))
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
-    this.#oomScore = openOomScore()
+    this.#oomScore = libc.openOomScore(OOM_SCORE_FD)
     libc.forbidTracing()
     this.#options.awaitThreads()
     try {
@@ -262,17 +256,6 @@ class Sandboxd {
   }
 }
 
-/** Opened before `forbidTracing` closes /proc/self; null if this process may not write it. */
-function openOomScore(): number | null {
-  try {
-    return openSync('/proc/self/oom_score_adj', 'r+')
-  } catch {
-    return ifPresent(() => readlinkSync(`/proc/self/fd/${OOM_SCORE_FD}`))?.endsWith('/oom_score_adj')
-      ? OOM_SCORE_FD
-      : null
-  }
-}
-
 /**
  * Adopts the sandbox's orphans. They can then be found as descendants even without a marker, and are reaped when they
  * end. `own` lists the children that Bun itself waits for.
@@ -332,9 +315,6 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   Bun.unsafe.setJITPolicy(1)
 }
 
-const SOCK_CLOEXEC = 0o2000000
-const SOCK_NONBLOCK = 0o4000
-
 /**
  * Makes `BLANK_SOCKETS` and `RULES_SOCKET` in the network of this process and sends them to berth over
  * `DESCRIPTORS_FD`, which it then closes, and `REPORT_READER_FD` too. A socket belongs to the network that it was made
@@ -342,15 +322,13 @@ const SOCK_NONBLOCK = 0o4000
  * nothing on the server ever has a copy.
  */
 function sendBlankSockets(): void {
-  const { socket } = openLibc({ socket: { args: ['int', 'int', 'int'], returns: 'int' } })
-  const made = [...BLANK_SOCKETS.map((blank) => ({ ...blank, protocol: 0 })), RULES_SOCKET].map(
-    ({ domain, type, protocol }) => socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol),
-  )
-  const open = made.filter((descriptor) => descriptor >= 0)
   try {
-    loadDescriptorCalls().send(DESCRIPTORS_FD, open)
+    loadDescriptorCalls().sendNew(DESCRIPTORS_FD, [
+      ...BLANK_SOCKETS.map((blank) => ({ ...blank, protocol: 0 })),
+      RULES_SOCKET,
+    ])
   } finally {
-    for (const descriptor of [...open, DESCRIPTORS_FD, REPORT_READER_FD]) closeSync(descriptor)
+    for (const descriptor of [DESCRIPTORS_FD, REPORT_READER_FD]) closeSync(descriptor)
   }
 }
 
@@ -367,14 +345,14 @@ const REST_US = 50
  *
  * @returns a function that waits until they are there, which usually takes no time, and ends the reads
  */
-function startPoolThreads(libc: Pick<Libc, 'pipe' | 'rest'>): () => void {
+function startPoolThreads(libc: Pick<Libc, 'pipe' | 'rest' | 'poolThreads'>): () => void {
   const writers = Array.from({ length: POOL_THREADS }, () => {
     const ends = libc.pipe('write')
     read(ends.read, new Uint8Array(1), 0, 1, null, () => closeSync(ends.read))
     return ends.write
   })
   return () => {
-    for (let look = 0; look < MOST_THREAD_LOOKS && poolThreads() < POOL_THREADS; look += 1) {
+    for (let look = 0; look < MOST_THREAD_LOOKS && libc.poolThreads() < POOL_THREADS; look += 1) {
       // A new thread may have to wait for this one's processor, for milliseconds if this one goes on.
       libc.rest(REST_US)
     }
@@ -382,17 +360,5 @@ function startPoolThreads(libc: Pick<Libc, 'pipe' | 'rest'>): () => void {
       writeSync(writer, '\n')
       closeSync(writer)
     }
-  }
-}
-
-/** Counts the threads of Bun's pool, by their names. */
-function poolThreads(): number {
-  try {
-    const threads = readdirSync('/proc/self/task')
-    const names = threads.map((thread) => readFileSync(`/proc/self/task/${thread}/comm`, 'utf8'))
-    return names.filter((name) => name.startsWith('Bun Pool')).length
-  } catch {
-    // One that has ended since, or no /proc: the next look finds out.
-    return 0
   }
 }

@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import type { Libc } from '../../runtime/libc.ts'
+import type { Libc } from '../../system/system.ts'
 
 /** Longest single argument that Linux passes to a program, with room for the terminating zero. @bound system */
 const MAX_ARGUMENT = 128 * 1024 - 1

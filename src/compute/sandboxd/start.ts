@@ -1,9 +1,8 @@
 import { closeSync } from 'node:fs'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
-import type { Libc } from '../../runtime/libc.ts'
+import type { ControllingStart, Libc, Pty, PtyCalls } from '../../system/system.ts'
 import type { TerminalSize } from '../sandbox.ts'
 import type { OutputPump } from './output.ts'
-import type { Pty, PtyCalls } from './pty.ts'
 import { scriptOf } from './script.ts'
 import { CommandTerminal, terminalArguments } from './terminal.ts'
 
@@ -60,25 +59,24 @@ interface TerminalOptions extends CommandStart {
   /** Belongs to the start. */
   pty: Pty
   size: TerminalSize
-  /** Path of the program that makes it the controlling terminal; null if there is none. */
-  setsid: string | null
+  /** How the program gets its terminal; null to do without. */
+  control: ControllingStart | null
   /** Called when the terminal has taken typed bytes. */
   typed(bytes: number): void
 }
 
 /** Starts a command that has a terminal. Throws `SpawnError`. */
 export function startOnTerminal(options: TerminalOptions): Started {
-  const { libc, command, stdin, pump, spawn, calls, pty, size, setsid, typed } = options
+  const { libc, command, stdin, pump, spawn, calls, pty, size, control, typed } = options
   const terminal = new CommandTerminal(calls, pty, size, typed)
   const theirs: number[] = stdin === null ? [] : [stdin.fd]
   try {
     const script = scriptOf(libc, command)
     theirs.unshift(...script.fds)
     const input = stdin === null ? null : 2 + theirs.length
-    const argv = terminalArguments(script, setsid, input)
+    const argv = terminalArguments(script, control?.prefix ?? [], input)
     const stdio = [pty.slave, pty.slave, pty.slave, ...theirs]
-    // If setsid is available, it creates the session; a session leader would have to fork for that.
-    const process = spawn(argv, stdio, setsid === null)
+    const process = spawn(argv, stdio, control?.newSession ?? true)
     return { process, pumps: [pump(pty.master, 'stdout')], terminal }
   } catch (error) {
     terminal.release()

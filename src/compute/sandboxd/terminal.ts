@@ -1,6 +1,6 @@
 import { closeSync, writeSync } from 'node:fs'
+import type { Pty, PtyCalls } from '../../system/system.ts'
 import type { TerminalSize } from '../sandbox.ts'
-import type { Pty, PtyCalls } from './pty.ts'
 import type { Script } from './script.ts'
 
 /** The TERM of commands on a terminal, a type that all programs know. */
@@ -92,12 +92,16 @@ export class CommandTerminal {
  * Returns the command line that runs a script with descriptor 0 as its controlling terminal, which makes Ctrl-C and
  * job control work.
  *
- * @param setsid path of the program that sets the controlling terminal; null to do without
+ * @param control what makes it that one, before the program; empty to do without
  * @param input descriptor of a separate standard input; null for the terminal
  */
-export function terminalArguments(script: Script, setsid: string | null, input: number | null): string[] {
+export function terminalArguments(
+  script: Script,
+  control: readonly string[],
+  input: number | null,
+): string[] {
   const { command } = script
   const shell =
     input === null ? ['/bin/sh', '-c', command] : ['/bin/sh', '-c', WITH_INPUT(input), 'sh', command]
-  return setsid === null ? shell : [setsid, '-c', ...shell]
+  return [...control, ...shell]
 }

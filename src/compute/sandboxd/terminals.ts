@@ -1,9 +1,10 @@
 import { closeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
+import { loadPtyCalls } from '../../system/calls.ts'
+import { type DescriptorCalls, loadDescriptorCalls } from '../../system/linux/descriptors.ts'
+import type { Pty, PtyCalls } from '../../system/system.ts'
 import { ComputeError } from '../sandbox.ts'
-import { type DescriptorCalls, loadDescriptorCalls } from './descriptors.ts'
 import { DESCRIPTORS_FD, type SandboxdConfiguration } from './protocol.ts'
-import { loadPtyCalls, type Pty, type PtyCalls } from './pty.ts'
 
 /** Provides sandboxd with terminals. Loads nothing before the first one. */
 export class Terminals {

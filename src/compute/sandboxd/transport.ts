@@ -1,5 +1,5 @@
-import type { Libc } from '../../runtime/libc.ts'
 import { once } from '../../runtime/once.ts'
+import type { Libc } from '../../system/system.ts'
 import { STDIO } from '../processes.ts'
 import { SANDBOXD_FD } from './protocol.ts'
 

@@ -1,7 +1,6 @@
-import type { Libc } from '../../runtime/libc.ts'
+import type { MemoryMeter, ServerMemory } from '../../system/system.ts'
 import { killAll, readMarker } from '../processes.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
-import { measureMemory, measureSockets, type PrivateMemory, type ServerMemory } from './server-memory.ts'
 
 /** Milliseconds between two looks. */
 const INTERVAL_MS = 500
@@ -16,8 +15,7 @@ const QUIET_LOOKS = 10
 /** The options of `Watchdog`. */
 interface WatchdogOptions {
   configuration: SandboxdConfiguration
-  libc: Libc
-  privateMemory: PrivateMemory
+  memory: MemoryMeter
   /** Lists the server's processes except sandboxd. */
   find: () => number[]
   /** Reports whether a command is running. */
@@ -73,16 +71,15 @@ export class Watchdog {
   }
 
   #lookAtMemory(pids: number[]): void {
-    const { configuration, libc, privateMemory, find } = this.#options
+    const { configuration, memory, find } = this.#options
     const { memoryBytes, socketBytes } = configuration.watch
-    const { sockets } = privateMemory
-    if (memoryBytes !== undefined)
-      endHolders(measureMemory(pids, memoryBytes, privateMemory, libc), memoryBytes)
+    const { sockets } = memory
+    if (memoryBytes !== undefined) endHolders(memory.measure(pids, memoryBytes), memoryBytes)
     else if (socketBytes !== undefined && sockets !== null) {
       // Until then many more sockets have to be made first, whatever those hold that are there.
       const mayHoldTooMuch = sockets.most() > socketBytes
       this.#quietLooks = mayHoldTooMuch ? 0 : this.#quietLooks + 1
-      if (mayHoldTooMuch) endHolders(measureSockets(find, socketBytes, sockets), socketBytes)
+      if (mayHoldTooMuch) endHolders(sockets.measure(find, socketBytes), socketBytes)
     }
   }
 }

@@ -4,9 +4,9 @@ import { closeSync, openSync, readdirSync } from 'node:fs'
 import { NetworkLoader } from '../../../src/compute/local/network/network-setup.ts'
 import { loadSocketCalls, socketAddress } from '../../../src/compute/local/network/socket-calls.ts'
 import { ComputeError } from '../../../src/compute/sandbox.ts'
-import { loadDescriptorCalls } from '../../../src/compute/sandboxd/descriptors.ts'
 import { BLANK_SOCKETS } from '../../../src/compute/sandboxd/protocol.ts'
-import { openLibc } from '../../../src/runtime/libc.ts'
+import { openLibc } from '../../../src/system/libc.ts'
+import { loadDescriptorCalls } from '../../../src/system/linux/descriptors.ts'
 
 const libc = openLibc({
   socket: { args: ['int', 'int', 'int'], returns: 'int' },

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import type { PortRange } from '../../../config/config.ts'
+import { loadDescriptorCalls } from '../../../system/linux/descriptors.ts'
 import { ComputeError } from '../../sandbox.ts'
-import { loadDescriptorCalls } from '../../sandboxd/descriptors.ts'
 import { BLANK_SOCKETS, RULES_SOCKET } from '../../sandboxd/protocol.ts'
 import type { Spawned } from '../spawn.ts'
 import { findNetwork, joinableNetwork, type Namespaces } from './namespaces.ts'

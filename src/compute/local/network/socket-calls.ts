@@ -1,6 +1,6 @@
 import { ptr, read } from 'bun:ffi'
 import { closeSync } from 'node:fs'
-import { openLibc } from '../../../runtime/libc.ts'
+import { openLibc } from '../../../system/libc.ts'
 
 /** The numbers of socket(7), ip(7) and ipv6(7), the same on x86-64 and arm64. */
 const AF_UNSPEC = 0

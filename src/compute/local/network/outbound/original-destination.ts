@@ -1,6 +1,6 @@
 import { ptr } from 'bun:ffi'
 import ipaddr from 'ipaddr.js'
-import { openLibc } from '../../../../runtime/libc.ts'
+import { openLibc } from '../../../../system/libc.ts'
 
 const SOL_IP = 0
 const SOL_IPV6 = 41

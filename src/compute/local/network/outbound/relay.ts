@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
-import { openLibc } from '../../../../runtime/libc.ts'
 import type { Logger } from '../../../../runtime/logger.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
+import { openLibc } from '../../../../system/libc.ts'
 import type { NetworkFault, OutboundControl, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 

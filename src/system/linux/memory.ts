@@ -1,25 +1,27 @@
+import { ptr } from 'bun:ffi'
 import { readdirSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent, readTextOrNull } from '../../runtime/if-present.ts'
-import type { Libc } from '../../runtime/libc.ts'
-import { signal } from '../processes.ts'
-import type { SocketMemory, SocketMeter } from './socket-memory.ts'
+import { once } from '../../runtime/once.ts'
+import { signal } from '../../runtime/signal.ts'
+import { openLibc } from '../libc.ts'
+import type { MemoryMeter, MemoryScope, ServerMemory } from '../system.ts'
+import { loadSocketMeter, type SocketMemory, type SocketMeter } from './socket-memory.ts'
 
-/** Something that holds memory of a server. */
-interface MemoryHolder {
-  readonly bytes: number
-  /** Frees what it holds. */
-  end(): void
-}
+/** Absolute paths of the file systems in memory that a sandbox with namespaces has for itself. */
+const OWN_MOUNTS = ['/tmp', '/dev/shm', '/run']
 
-/** A server's memory. */
-export interface ServerMemory {
-  readonly bytes: number
-  readonly holders: readonly MemoryHolder[]
-}
+const IPC_RMID = 0
+
+/** Positions in sysinfo(2)'s structure on 64-bit systems: in words of 8 bytes, and of 4 bytes for the unit. */
+const SYSINFO_WORDS = 16
+const SYSINFO_SHARED = 6
+const SYSINFO_SWAP = 8
+const SYSINFO_FREE_SWAP = 9
+const SYSINFO_UNIT = 26
 
 /** The parts of a sandbox that only its server uses. */
-export interface PrivateMemory {
+interface PrivateMemory {
   /** Absolute paths of file systems in memory. */
   readonly mounts: readonly string[]
   /**
@@ -31,6 +33,58 @@ export interface PrivateMemory {
   readonly sockets: SocketMeter | null
   /** Whether the filter of system calls keeps programs from hiding their descriptors. */
   readonly descriptorsShown: boolean
+}
+
+/** System calls that measure and free memory. */
+interface MemoryCalls {
+  /**
+   * Returns the machine's memory, in bytes, that belongs to files in memory and shared segments, or may have been
+   * swapped out: no program has more of it.
+   */
+  sharedMemory(): number
+  /**
+   * Removes a System V object. The memory of a shared segment is free when nobody has it attached (shmctl(2), semctl(2),
+   * msgctl(2)).
+   */
+  removeObject(kind: 'segment' | 'semaphores' | 'queue', id: number): void
+}
+
+/** Loads what measures the memory of a server. Throws if there is no C library. */
+export function loadLinuxMemoryMeter({ namespaces, network, descriptorsShown }: MemoryScope): MemoryMeter {
+  const sockets = network ? loadSocketMeter() : null
+  const mounts = namespaces ? OWN_MOUNTS : []
+  const scope = { mounts, ownSegments: namespaces, sockets, descriptorsShown }
+  const calls = once(loadMemoryCalls)
+  return {
+    measure: (pids, limit) => measureMemory(pids, limit, scope, calls()),
+    sockets: sockets && {
+      most: sockets.most,
+      measure: (find, limit) => measureSockets(find, limit, sockets),
+    },
+  }
+}
+
+function loadMemoryCalls(): MemoryCalls {
+  const { sysinfo, shmctl, semctl, msgctl } = openLibc({
+    sysinfo: { args: ['ptr'], returns: 'int' },
+    shmctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
+    semctl: { args: ['int', 'int', 'int'], returns: 'int' },
+    msgctl: { args: ['int', 'int', 'ptr'], returns: 'int' },
+  })
+  return {
+    sharedMemory() {
+      const info = new BigUint64Array(SYSINFO_WORDS)
+      if (sysinfo(ptr(info)) !== 0) return Number.POSITIVE_INFINITY
+      const word = (at: number): number => Number(info[at] ?? 0n)
+      const unit = new Uint32Array(info.buffer)[SYSINFO_UNIT] || 1
+      return (word(SYSINFO_SHARED) + word(SYSINFO_SWAP) - word(SYSINFO_FREE_SWAP)) * unit
+    },
+    removeObject(kind, id) {
+      if (kind === 'segment') shmctl(id, IPC_RMID, null)
+      else if (kind === 'semaphores') semctl(id, 0, IPC_RMID)
+      else msgctl(id, IPC_RMID, null)
+    },
+  }
 }
 
 /** Kernel memory of a file in memory, besides its content; about what an inode and its name take. */
@@ -49,35 +103,37 @@ const MESSAGE_BYTES = 64
  *
  * Looks at more than the processes' own figures only if the machine has enough such memory for the limit to be exceeded.
  */
-export function measureMemory(
+function measureMemory(
   pids: readonly number[],
   limit: number,
   { mounts, ownSegments, sockets, descriptorsShown }: PrivateMemory,
-  libc: Pick<Libc, 'sharedMemory' | 'removeObject'>,
+  calls: MemoryCalls,
 ): ServerMemory {
   const processes = pids.map(readUsage)
   const own = sum(processes.map(({ own }) => own))
-  const inKernel = [...(ownSegments ? readKernelObjects(pids.length, libc) : [])]
+  const inKernel = [...(ownSegments ? readKernelObjects(pids.length, calls) : [])]
   // What the machine's shared memory does not show.
   const unseen = sum([...mounts.map(inodeBytes), ...inKernel.map(({ bytes }) => bytes)])
-  const possible = own + libc.sharedMemory() + unseen + (sockets?.most() ?? 0)
+  const possible = own + calls.sharedMemory() + unseen + (sockets?.most() ?? 0)
   if (possible <= limit) return { bytes: possible, holders: [] }
   const segments = readSegments().filter(({ creator }) => ownSegments || pids.includes(creator))
   const devices = mounts.map(deviceOf)
   const unread: SocketMemory = sockets?.measure() ?? new Map()
   const files = new Map<string, number>()
-  const holders: Array<MemoryHolder & { hides?: true }> = processes.map(({ pid, directory, own, shared }) => {
-    const end = (): void => signal(pid, 'SIGKILL')
-    const links = readDescriptors(directory)
-    // A program has to be unreadable to hide them nevertheless. What it holds is not known, so it goes first.
-    if (links === null && descriptorsShown) return { bytes: limit + 1, end, hides: true }
-    const held = statUnnamedFiles(links ?? [], devices)
-    if (shared > 0) addMappedFiles(directory, devices, held)
-    for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
-    return { bytes: own + Math.max(shared, sum([...held.values()])) + bytesInSockets(links, unread), end }
-  })
+  const holders: Array<ServerMemory['holders'][number] & { hides?: true }> = processes.map(
+    ({ pid, directory, own, shared }) => {
+      const end = (): void => signal(pid, 'SIGKILL')
+      const links = readDescriptors(directory)
+      // A program has to be unreadable to hide them nevertheless. What it holds is not known, so it goes first.
+      if (links === null && descriptorsShown) return { bytes: limit + 1, end, hides: true }
+      const held = statUnnamedFiles(links ?? [], devices)
+      if (shared > 0) addMappedFiles(directory, devices, held)
+      for (const [file, bytes] of held) files.set(file, Math.max(bytes, files.get(file) ?? 0))
+      return { bytes: own + Math.max(shared, sum([...held.values()])) + bytesInSockets(links, unread), end }
+    },
+  )
   for (const { id, bytes, attached } of segments) {
-    if (!attached) holders.push({ bytes, end: () => libc.removeObject('segment', id) })
+    if (!attached) holders.push({ bytes, end: () => calls.removeObject('segment', id) })
   }
   holders.push(...inKernel)
   const objects = [...segments, ...inKernel].map(({ bytes }) => bytes)
@@ -91,7 +147,7 @@ export function measureMemory(
  *
  * @param find lists the server's processes; called only if they exceed the limit
  */
-export function measureSockets(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
+function measureSockets(find: () => number[], limit: number, sockets: SocketMeter): ServerMemory {
   const unread = sockets.measureUncounted()
   const bytes = sum([...unread.values()])
   if (bytes <= limit) return { bytes, holders: [] }
@@ -263,14 +319,17 @@ function readSegments(): Segment[] {
  *
  * @param processes the number of processes, each of which can have a record of each set (SEM_UNDO of semop(2))
  */
-function readKernelObjects(processes: number, libc: Pick<Libc, 'removeObject'>): MemoryHolder[] {
+function readKernelObjects(
+  processes: number,
+  calls: Pick<MemoryCalls, 'removeObject'>,
+): ServerMemory['holders'][number][] {
   const sets = readObjects('sem').map((value) => ({
     bytes: OBJECT_BYTES + value('nsems') * SEMAPHORE_BYTES + processes * (UNDO_BYTES + 2 * value('nsems')),
-    end: () => libc.removeObject('semaphores', value('semid')),
+    end: () => calls.removeObject('semaphores', value('semid')),
   }))
   const queues = readObjects('msg').map((value) => ({
     bytes: OBJECT_BYTES + value('cbytes') + value('qnum') * MESSAGE_BYTES,
-    end: () => libc.removeObject('queue', value('msqid')),
+    end: () => calls.removeObject('queue', value('msqid')),
   }))
   return [...sets, ...queues]
 }

@@ -1,8 +1,8 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import { openLibc } from '../../runtime/libc.ts'
-import type { TerminalSize } from '../sandbox.ts'
+import { openLibc } from '../libc.ts'
+import type { PtyCalls } from '../system.ts'
 
 const O_RDWR = 2
 const O_NOCTTY = 0o400
@@ -14,28 +14,8 @@ const TIOCSWINSZ = 0x5414
 const TIOCSPTLCK = 0x40045431
 const TIOCGPTPEER = 0x5441
 
-/** A pseudo-terminal as two descriptors, which the caller has to close. Neither becomes a controlling terminal. */
-export interface Pty {
-  /** Reading it returns the output, writing to it types. Neither blocks. */
-  readonly master: number
-  /** The terminal that programs have. */
-  readonly slave: number
-}
-
-/** The system calls for pseudo-terminals. Bun's own terminal cannot hold back output for a slow reader. */
-export interface PtyCalls {
-  /**
-   * Opens a terminal.
-   *
-   * @throws Error that says why none can be opened
-   */
-  open(): Pty
-  /** Sets the size; the programs in front learn of it by SIGWINCH. */
-  resize(master: number, size: TerminalSize): void
-}
-
 /** Loads the C library; about 0.3 ms. Throws if there is none. */
-export function loadPtyCalls(): PtyCalls {
+export function loadLinuxPtyCalls(): PtyCalls {
   const { ioctl } = openLibc({ ioctl: { args: ['int', 'u64', 'u64'], returns: 'int' } })
   return {
     open() {
@@ -49,6 +29,11 @@ export function loadPtyCalls(): PtyCalls {
     },
     resize(master, { columns, rows }) {
       ioctl(master, TIOCSWINSZ, ptr(new Uint16Array([rows, columns, 0, 0])))
+    },
+    control(_master, path) {
+      const setsid = Bun.which('setsid', { PATH: path })
+      // It makes the session; a session leader would have to fork for that.
+      return setsid === null ? null : { prefix: [setsid, '-c'], newSession: false }
     },
   }
 }

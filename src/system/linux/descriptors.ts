@@ -1,11 +1,14 @@
 import { ptr } from 'bun:ffi'
-import { openLibc } from '../../runtime/libc.ts'
+import { closeSync } from 'node:fs'
+import { openLibc } from '../libc.ts'
 
 const SOL_SOCKET = 1
 const SCM_RIGHTS = 1
 const MSG_DONTWAIT = 0x40
 const MSG_NOSIGNAL = 0x4000
 const MSG_CMSG_CLOEXEC = 0x4000_0000
+const SOCK_CLOEXEC = 0o2000000
+const SOCK_NONBLOCK = 0o4000
 
 /** Sizes of `struct msghdr` and of the `struct cmsghdr` before the descriptors, on 64-bit systems. */
 const HEADER_BYTES = 56
@@ -15,6 +18,13 @@ const CONTROL_HEADER_BYTES = 16
 export interface DescriptorCalls {
   /** Sends copies; the descriptors stay the caller's to close. @throws Error if the other side takes none */
   send(socket: number, descriptors: readonly number[]): void
+  /**
+   * Makes sockets that do not block, in the network of this process, and sends them; leaves out those of kinds that the
+   * kernel does not have.
+   *
+   * @throws Error if the other side takes none
+   */
+  sendNew(socket: number, kinds: readonly { domain: number; type: number; protocol: number }[]): void
   /**
    * Receives descriptors that were sent together, without waiting for them. The sender need not be trusted: those
    * beyond the permitted number are never opened. They are the caller's to close.
@@ -30,11 +40,23 @@ export function loadDescriptorCalls(): DescriptorCalls {
     sendmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
     recvmsg: { args: ['int', 'ptr', 'int'], returns: 'i64' },
   })
+  const send = (socket: number, descriptors: readonly number[]): void => {
+    const message = new Message(descriptors)
+    if (Number(calls.sendmsg(socket, ptr(message.header), MSG_DONTWAIT | MSG_NOSIGNAL)) !== 1) {
+      throw new Error('The descriptors were not taken.')
+    }
+  }
   return {
-    send(socket, descriptors) {
-      const message = new Message(descriptors)
-      if (Number(calls.sendmsg(socket, ptr(message.header), MSG_DONTWAIT | MSG_NOSIGNAL)) !== 1) {
-        throw new Error('The descriptors were not taken.')
+    send,
+    sendNew(to, kinds) {
+      const { socket } = openLibc({ socket: { args: ['int', 'int', 'int'], returns: 'int' } })
+      const made = kinds
+        .map(({ domain, type, protocol }) => socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol))
+        .filter((descriptor) => descriptor >= 0)
+      try {
+        send(to, made)
+      } finally {
+        for (const descriptor of made) closeSync(descriptor)
       }
     },
     receive(socket, max) {

@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, openSync, readdirSync } from 'node:fs'
-import { openLibc } from '../../runtime/libc.ts'
-import type { Confinement } from './protocol.ts'
+import { openLibc } from '../libc.ts'
+import type { Confinement } from '../system.ts'
 import { type FilterOptions, INSTRUCTION_BYTES, systemCallFilter } from './seccomp-filter.ts'
 
 /** seccomp(2), by processor. */

@@ -1,7 +1,7 @@
 import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { readTextOrNull } from '../../runtime/if-present.ts'
-import { openLibc } from '../../runtime/libc.ts'
+import { openLibc } from '../libc.ts'
 
 /** The numbers of netlink(7), sock_diag(7), linux/unix_diag.h, linux/inet_diag.h and linux/sock_diag.h. */
 const AF_UNIX = 1
