@@ -95,6 +95,15 @@ func (c *Client) BaseURL() string { return c.transport.base.String() }
 // StatusCode of the response.
 func (c *Client) API() *api.ClientWithResponses { return c.api }
 
+// GetAccount returns the account that the key belongs to: its plan, its budget and what it has used of it, and the key itself.
+func (c *Client) GetAccount(ctx context.Context) (*OwnAccount, error) {
+	var account OwnAccount
+	if err := c.transport.json(ctx, http.MethodGet, "/account", nil, &account); err != nil {
+		return nil, err
+	}
+	return &account, nil
+}
+
 // CreateServer provisions a server, which runs when this returns.
 func (c *Client) CreateServer(ctx context.Context, create ServerCreate) (*Server, error) {
 	var created api.CreatedServer

@@ -7,6 +7,8 @@ func Ptr[T any](value T) *T { return &value }
 
 // What requests take and responses have, as the API describes it.
 type (
+	OwnAccount          = api.OwnAccount
+	OwnKey              = api.OwnKey
 	ServerCreate        = api.ServerCreate
 	ServerUpdate        = api.ServerUpdate
 	ProjectCreate       = api.ProjectCreate

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from berth import Berth, Server, errors, webhooks
+from berth import Berth, OwnKey, Server, errors, webhooks
 from berth.api.processes import processes_list
 from berth.testing import Account, Control, WaitTimeoutError
 
@@ -203,7 +203,7 @@ def test_deployment(server: Server) -> None:
     server.deployments.delete()
 
 
-def test_keys(berth: Berth, server: Server) -> None:
+def test_keys(berth: Berth, berth_account: Account, server: Server) -> None:
     berth.servers.create("other")
     key = berth.keys.create("scoped", allowed_server_ids=[server.id])
     assert key.key not in repr(key)
@@ -211,6 +211,9 @@ def test_keys(berth: Berth, server: Server) -> None:
         assert [one.id for one in scoped.servers.list()] == [server.id]
         with pytest.raises(errors.ForbiddenError):
             scoped.servers.create()
+        own, reached = berth.account(), scoped.account()
+        assert (own.id, own.key.scoped, "small" in own.plan["tiers"]) == (berth_account.id, False, True)
+        assert (reached.id, reached.key) == (berth_account.id, OwnKey(key.id, "scoped", scoped=True))
         berth.keys.delete(key.id)
         with pytest.raises(errors.AuthenticationError):
             scoped.servers.list()

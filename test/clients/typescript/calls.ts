@@ -258,6 +258,9 @@ test('keys', async () => {
     [server.id],
   )
   await assert.rejects(scoped.servers.create(), ForbiddenError)
+  const [own, reached] = [await account.account(), await scoped.account()]
+  assert.deepEqual([own.id, own.key.scoped, own.plan.tiers.includes('small')], [account.id, false, true])
+  assert.deepEqual([reached.id, reached.key], [account.id, { id, label: 'one', scoped: true }])
   await account.keys.delete(id)
   await assert.rejects(scoped.servers.list(), AuthenticationError)
   await other.delete()

@@ -4,7 +4,7 @@ import { changesOf } from './changes.js'
 import type { paths } from './generated/schema.js'
 import { Project } from './projects.js'
 import { Server } from './server.js'
-import type { Change, KeyData, Returned, ServerCreate, Taken } from './shapes.js'
+import type { Account, Change, KeyData, Returned, ServerCreate, Taken } from './shapes.js'
 import { Task } from './tasks.js'
 import { Transport } from './transport.js'
 import { Webhooks } from './webhooks.js'
@@ -57,6 +57,11 @@ export class Berth {
     this.projects = new AllProjects(transport)
     this.keys = new Keys(transport)
     this.webhooks = new Webhooks(transport)
+  }
+
+  /** Reads the account that the key belongs to: its plan, its budget and what it has used of it, and the key itself. */
+  account(): Promise<Account> {
+    return this.#transport.json('GET', '/account')
   }
 
   /** Lists the templates that projects start from. */

@@ -21,6 +21,8 @@ export type Taken<Path extends keyof paths, Verb extends Method> = paths[Path][V
     : never
   : never
 
+/** The account that a key belongs to, and that key. */
+export type Account = Returned<'/account', 'get'>
 /** A server as the API describes it. */
 export type ServerData = Returned<'/servers/{serverId}', 'get'>['server']
 /** A task as the API describes it. */

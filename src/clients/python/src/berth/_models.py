@@ -285,6 +285,35 @@ class PushResult:
 
 
 @attrs.frozen
+class OwnKey:
+    """The credential of a client: an API key, a program that was let in, or a browser."""
+
+    id: str
+    label: str
+    #: Whether it reaches listed servers and projects only.
+    scoped: bool
+
+
+def _own_key(data: Json) -> OwnKey:
+    return parse(OwnKey, data)
+
+
+@attrs.frozen
+class OwnAccount:
+    """The account of a client."""
+
+    id: str
+    label: str
+    #: Its limits and prices.
+    plan: Json
+    #: Credits that it may use in a month.
+    budget_cap: float
+    #: Credits used in this month.
+    credits_used: float
+    key: OwnKey = attrs.field(converter=_own_key)
+
+
+@attrs.frozen
 class ApiKey:
     """An API key, without its plaintext."""
 

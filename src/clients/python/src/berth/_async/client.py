@@ -11,7 +11,19 @@ from urllib.parse import quote
 
 import httpx
 
-from .._models import ApiKey, Change, CreatedApiKey, CreatedWebhook, Region, Template, Tier, Webhook, parse, parse_all
+from .._models import (
+    ApiKey,
+    Change,
+    CreatedApiKey,
+    CreatedWebhook,
+    OwnAccount,
+    Region,
+    Template,
+    Tier,
+    Webhook,
+    parse,
+    parse_all,
+)
 from .._timing import Deadline
 from ..webhooks import verify
 from .builds import AsyncBuild
@@ -92,6 +104,10 @@ class AsyncBerth:
         generated = AuthenticatedClient(base_url=self.base_url, token="")
         generated.set_async_httpx_client(self._connection.http)
         return generated
+
+    async def account(self) -> OwnAccount:
+        """Reads the account that the key belongs to: its plan, its budget and what it has used of it, and the key itself."""
+        return parse(OwnAccount, await self._connection.json("GET", "/account"))
 
     async def templates(self) -> list[Template]:
         """Lists the templates that projects start from."""
