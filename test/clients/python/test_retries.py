@@ -1,14 +1,20 @@
 """Which requests are sent again: counted where they would be sent."""
 
+import json
 import warnings
 
 import httpx
 import pytest
-from berth import Berth, errors
+from berth import Berth, Project, errors
 from berth._sync.connection import Connection
 
 REFUSED = httpx.ConnectError("refused")
 CUT = httpx.ReadError("cut")
+PROJECT = {
+    **{"id": "p", "server_id": "s", "name": "site", "slug": "site", "visibility": "public", "lifecycle": "persistent"},
+    **{"runtime_status": "unbuilt", "init_phase": "build", "created_at": "2030-01-01T00:00:00.000Z"},
+    **{"updated_at": "2030-01-01T00:00:00.000Z", "description": None, "template": None, "directory": "site", "url": None},
+}
 DONE = httpx.Response(200, json={"id": "x", "deleted": True})
 
 
@@ -121,3 +127,12 @@ def test_the_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BERTH_API_KEY", raising=False)
     with pytest.raises(ValueError, match="BERTH_API_KEY is not set"):
         Berth("http://127.0.0.1:1")
+
+
+def test_a_wait_takes_no_other_object_for_its_own() -> None:
+    messages = [{"type": "ready"}, {"type": "secret", "id": "p", "value": {"project_id": "p", "keys": []}}]
+    stream = "".join(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in messages)
+    events = httpx.Response(200, headers={"content-type": "text/event-stream"}, text=stream)
+    building, ready = (httpx.Response(200, json=PROJECT | {"init_phase": phase}) for phase in ("build", "ready"))
+    project = Project(connection(Instance(events, building, ready)), PROJECT)
+    assert (project.wait().init_phase, project.name) == ("ready", "site")

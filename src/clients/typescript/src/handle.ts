@@ -43,7 +43,7 @@ export abstract class Handle<Data extends object> {
   }
 
   /**
-   * Follows the changes of the object until it has settled. Nothing is asked repeatedly.
+   * Reads the object anew with each of its changes, until it has settled. Nothing is asked repeatedly.
    *
    * @param isSettled whether the object, as it is now, has
    * @returns whether it has, before the time was over
@@ -54,11 +54,10 @@ export abstract class Handle<Data extends object> {
     const signals = [signal, timeout].filter((one) => one !== undefined)
     const either = signals.length > 0 ? AbortSignal.any(signals) : undefined
     try {
-      for await (const { type, id, value } of changesOf(this.transport, either)) {
-        if (type === 'ready' || type === 'gap') await this.refresh(either)
-        else if (id !== this.id) continue
-        else if (value) this.assign(value as Data)
-        else throw new NotFoundError(`${id} was deleted.`, { code: 'not_found' })
+      for await (const change of changesOf(this.transport, either)) {
+        // The variables of a project have its id, too: what has changed is read, not taken.
+        if ('id' in change && change.id !== this.id) continue
+        await this.refresh(either)
         if (isSettled()) return true
       }
     } catch (error) {

@@ -61,14 +61,10 @@ class AsyncHandle:
         """
         async with aclosing(changes_of(self._connection, Deadline(timeout))) as changes:
             async for change in changes:
-                if change.type in ("ready", "gap"):
-                    await self.refresh()
-                elif change.id != self.id:
+                # The variables of a project have its id, too: what has changed is read, not taken.
+                if change.id not in (None, self.id):
                     continue
-                elif change.value is None:
-                    raise NotFoundError(f"{self.id} was deleted.", code="not_found")
-                else:
-                    self._assign(change.value)
+                await self.refresh()
                 if is_settled():
                     break
         return self
