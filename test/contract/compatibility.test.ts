@@ -102,6 +102,29 @@ describe('the comparison', () => {
       [object({}, [], { additionalProperties: false }), text],
       ['body application/json takes no other fields any more'],
     ],
+    [
+      'a field that no kind of a response has any more',
+      [text, object({ type: text, a: text })],
+      [
+        text,
+        { oneOf: [object({ type: { enum: ['x'] } }, ['type']), object({ type: { enum: ['y'] } }, ['type'])] },
+      ],
+      ['200 application/json.a is removed', '200 application/json.a is removed'],
+    ],
+    [
+      'a required field that one kind of a response has no more',
+      [text, object({ type: text, a: text }, ['type', 'a'])],
+      [
+        text,
+        {
+          oneOf: [
+            object({ type: { enum: ['x'] } }, ['type']),
+            object({ type: { enum: ['y'] }, a: text }, ['type', 'a']),
+          ],
+        },
+      ],
+      ['200 application/json.a is removed'],
+    ],
     ['a removed status', [text, text], [text, text, { responses: { 201: {} } }], ['status 200 is removed']],
     [
       'a new required parameter',
@@ -132,6 +155,19 @@ describe('the comparison', () => {
       'another way to write an object or null',
       [text, { type: ['object', 'null'], properties: { a: text }, required: ['a'] }],
       [text, { anyOf: [object({ a: text }, ['a']), { type: 'null' }] }],
+    ],
+    [
+      'a response of kinds that say which fields each has',
+      [text, object({ type: { enum: ['x', 'y'] }, a: text }, ['type'])],
+      [
+        text,
+        {
+          oneOf: [
+            object({ type: { enum: ['x'] } }, ['type']),
+            object({ type: { enum: ['y'] }, a: text }, ['type', 'a']),
+          ],
+        },
+      ],
     ],
     ['a wider request', [{ enum: ['a'] }, text], [text, text]],
   ])('lets %s come', (_, before, after) => {

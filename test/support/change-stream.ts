@@ -1,5 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream'
+import { describeAll } from '../../src/instance/describe.ts'
 import type { TestBerth } from './berth.ts'
+import { schemaChecker } from './openapi-rules.ts'
 
 /** A message of a stream of changes, as it came. */
 export interface SentChange {
@@ -10,6 +12,12 @@ export interface SentChange {
   value: any
 }
 
+/** The shapes of the messages of streams, by the beginning of their paths. */
+const SHAPES = [
+  ['/changes', 'Change'],
+  ['/_berth/changes', 'ControlChange'],
+] as const
+
 /** A reader of a stream of changes, under test. */
 export class TestChanges implements Disposable {
   /** All messages so far, the first one too. */
@@ -17,6 +25,26 @@ export class TestChanges implements Disposable {
   readonly #waiting = new Set<() => void>()
   readonly #closed = Promise.withResolvers<{ code: number; reason: string }>()
   #close = (): void => {}
+
+  /** All messages that the tests of this process have been sent, by the shape that documents have of them. */
+  static readonly #sent: Record<'Change' | 'ControlChange', SentChange[]> = { Change: [], ControlChange: [] }
+  readonly #path: string
+
+  private constructor(path: string) {
+    this.#path = path
+  }
+
+  /** Returns what of all messages so far is not as the documents say, each type once. */
+  static async undocumented(shape: 'Change' | 'ControlChange'): Promise<string[]> {
+    const { components } = await describeAll()
+    const checker = schemaChecker()
+    const fits = checker.compile({ components, $ref: `#/components/schemas/${shape}` })
+    const wrong = new Map<string, string>()
+    for (const message of TestChanges.#sent[shape])
+      if (!fits(message))
+        wrong.set(message.type, `${JSON.stringify(message)}: ${checker.errorsText(fits.errors)}`)
+    return [...wrong.values()]
+  }
 
   /** Opens a WebSocket; resolves when the stream is ready. */
   static async socket(
@@ -26,13 +54,15 @@ export class TestChanges implements Disposable {
   ): Promise<TestChanges> {
     const url = `${berth.info.base_url.replace('http', 'ws')}${path}`
     // A handshake that comes right after the ready line gets 503, and is to be sent again.
-    const changes = await TestChanges.#opened(url, headers).catch(() => TestChanges.#opened(url, headers))
+    const changes = await TestChanges.#opened(url, headers, path).catch(() =>
+      TestChanges.#opened(url, headers, path),
+    )
     await changes.next('ready')
     return changes
   }
 
-  static #opened(url: string, headers: Record<string, string>): Promise<TestChanges> {
-    const changes = new TestChanges()
+  static #opened(url: string, headers: Record<string, string>, path: string): Promise<TestChanges> {
+    const changes = new TestChanges(path)
     const socket = new WebSocket(url, { headers } as never)
     const { promise, resolve, reject } = Promise.withResolvers<TestChanges>()
     socket.onopen = () => resolve(changes)
@@ -51,7 +81,7 @@ export class TestChanges implements Disposable {
     headers: Record<string, string> = {},
     path = '/changes',
   ): Promise<TestChanges> {
-    const changes = new TestChanges()
+    const changes = new TestChanges(path)
     const abort = new AbortController()
     const accept = { accept: 'text/event-stream' }
     const response = await berth.fetch(path, { headers: { ...accept, ...headers }, signal: abort.signal })
@@ -128,6 +158,9 @@ export class TestChanges implements Disposable {
 
   #add(message: SentChange): void {
     this.messages.push(message)
+    const shape = SHAPES.find(([path]) => this.#path.startsWith(path))?.[1]
+    // The end of a stream of events by an error is no change.
+    if (shape && message.type !== 'error') TestChanges.#sent[shape].push(message)
     for (const wake of this.#waiting) wake()
   }
 

@@ -129,11 +129,12 @@ class Comparison {
       const now = alternatives(this.#after, after)
       // What the one side sends, the other side has to understand.
       const [sent, understood] = direction === 'request' ? [old, now] : [now, old]
+      const fields = new Set(now.flatMap(({ properties }) => Object.keys(object(properties))))
       return sent.flatMap((one) => {
         const breaks = understood.map((other) =>
           direction === 'request'
             ? this.#values(one, other, direction, at)
-            : this.#values(other, one, direction, at),
+            : this.#values(other, one, direction, at, fields),
         )
         return breaks.sort((a, b) => a.length - b.length)[0] ?? []
       })
@@ -142,14 +143,21 @@ class Comparison {
     }
   }
 
-  #values(old: Json, now: Json, direction: Direction, at: string): string[] {
+  /** @param fields those of all alternatives that are sent */
+  #values(
+    old: Json,
+    now: Json,
+    direction: Direction,
+    at: string,
+    fields: ReadonlySet<string> = new Set(),
+  ): string[] {
     const [sent, understood] = direction === 'request' ? [old, now] : [now, old]
     if (!understandsType(sent.type, understood.type))
       return [`${at} is ${now.type ?? 'anything'}, was ${old.type ?? 'anything'}`]
     return [
       ...enums(old, now, direction, at),
       ...(direction === 'request' ? bounds(old, now, at) : []),
-      ...this.#fields(old, now, direction, at),
+      ...this.#fields(old, now, direction, at, fields),
       ...('items' in old || 'items' in now
         ? this.schemas(old.items ?? {}, now.items ?? {}, direction, `${at}[]`)
         : []),
@@ -157,14 +165,16 @@ class Comparison {
     ]
   }
 
-  #fields(old: Json, now: Json, direction: Direction, at: string): string[] {
+  #fields(old: Json, now: Json, direction: Direction, at: string, fields: ReadonlySet<string>): string[] {
     // `{type: [object, null], properties}` says nothing of the fields of null.
     if (!isObject(old)) return []
     const before = object(old.properties)
     const after = object(now.properties)
     const required = new Set(list(now.required))
     const wasRequired = new Set(list(old.required))
-    const removed = Object.keys(before).filter((name) => !(name in after))
+    // One that could be missing is not removed where a response says for each of its kinds whether it has it.
+    const isLeft = (name: string): boolean => name in after || (fields.has(name) && !wasRequired.has(name))
+    const removed = Object.keys(before).filter((name) => !isLeft(name))
     const appeared = [...required].filter((name) => !wasRequired.has(name))
     const vanished = [...wasRequired].filter((name) => !required.has(name) && `${name}` in after)
     return [

@@ -121,6 +121,22 @@ export const OwnAccount = Type.Object(
 )
 export type OwnAccount = Static<typeof OwnAccount>
 
+/** An account, as the control API shows it. */
+export const Account = Type.Object(
+  {
+    id: Type.String(),
+    label: Type.String(),
+    created_at: Type.String({ format: 'date-time' }),
+    plan: AccountPlan,
+    budget_cap: Type.Number({ description: 'Credits that it may use in a month.' }),
+    credits_used: Type.Number({ description: 'Credits used in this month.' }),
+    month: Type.String({ description: 'The month that they count for, such as 2030-01.' }),
+    servers: Type.Number({ description: 'How many it has.' }),
+  },
+  { $id: 'Account' },
+)
+export type Account = Static<typeof Account>
+
 /** Credits that an account may use in a month. */
 export const BudgetCap = givenAmount({ minimum: 0, maximum: LARGEST_CAP, description: 'Credits a month.' })
 

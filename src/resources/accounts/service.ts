@@ -6,7 +6,7 @@ import type { Queries } from '../../storage/database.ts'
 import type { Changes } from '../changes/types.ts'
 import { toCredits, toUnits } from './credits.ts'
 import type { Metering } from './metering.ts'
-import type { AccountPlan, PlanOverrides } from './model.ts'
+import type { Account, PlanOverrides } from './model.ts'
 import { withOverrides } from './plan.ts'
 import type { Plans } from './plans.ts'
 import { accounts } from './table.ts'
@@ -44,22 +44,6 @@ export interface AccountsDependencies {
   keys: AccountKeys
   signIn: AccountSignIn
   servers: AccountServers
-}
-
-/** An account, as the control API shows it. */
-export interface AccountView {
-  id: string
-  label: string
-  created_at: string
-  /** The account's plan, complete. */
-  plan: AccountPlan
-  /** Credits per month. */
-  budget_cap: number
-  /** Credits of the month. */
-  credits_used: number
-  /** The calendar month in UTC, such as `2030-01`. */
-  month: string
-  servers: number
 }
 
 /** Settings of an account. `null` restores the instance's default. */
@@ -114,13 +98,13 @@ export class AccountsService {
   }
 
   /** Lists all accounts, newest first. */
-  list(): AccountView[] {
+  list(): Account[] {
     const rows = this.#queries.select().from(accounts).orderBy(desc(sql`rowid`)).all()
     return rows.map((row) => this.#view(row))
   }
 
   /** Returns an account. @throws BerthError 404 */
-  get(id: string): AccountView {
+  get(id: string): Account {
     return this.#view(this.#row(id))
   }
 
@@ -149,7 +133,7 @@ export class AccountsService {
    *
    * @throws BerthError 400, 404
    */
-  async update(id: string, changes: AccountChanges): Promise<AccountView> {
+  async update(id: string, changes: AccountChanges): Promise<Account> {
     this.#change(id, changes)
     await this.#metering.whenAsleep(id)
     return this.#view(this.#row(id))
@@ -211,7 +195,7 @@ export class AccountsService {
     return row
   }
 
-  #view({ id, label, createdAt }: typeof accounts.$inferSelect): AccountView {
+  #view({ id, label, createdAt }: typeof accounts.$inferSelect): Account {
     const { plan, cap } = this.#plans.of(id)
     const { used, month } = this.#metering.budget(id)
     return {

@@ -1,24 +1,9 @@
 import { Elysia, type Static, status, t } from 'elysia'
 import { DeleteResult, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { AccountPlan, BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
+import { Account, BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/model.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 import type { ControlParts } from './parts.ts'
-
-const Account = t.Object(
-  {
-    id: t.String(),
-    label: t.String(),
-    created_at: t.String({ format: 'date-time' }),
-    plan: AccountPlan,
-    budget_cap: t.Number({ description: 'Credits that it may use in a month.' }),
-    credits_used: t.Number({ description: 'Credits used in this month.' }),
-    month: t.String({ description: 'The month that they count for, such as 2030-01.' }),
-    servers: t.Number({ description: 'How many it has.' }),
-  },
-  { $id: 'Account' },
-)
-export type Account = Static<typeof Account>
 
 const CreatedAccount = t.Object(
   {

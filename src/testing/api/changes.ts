@@ -1,48 +1,53 @@
 import { eq, gt, max } from 'drizzle-orm'
-import { Elysia, t } from 'elysia'
+import { Elysia, type Static, type TSchema, t } from 'elysia'
 import { operation } from '../../contract/operation.ts'
-import { oneOf } from '../../contract/schema.ts'
 import { BerthError } from '../../errors.ts'
 import { SHARED_ENDS } from '../../http/web-socket.ts'
+import { Account } from '../../resources/accounts/model.ts'
+import { changesOf } from '../../resources/changes/model.ts'
 import type { ChangeMessage, ChangeSource, StreamSignal } from '../../resources/changes/stream.ts'
 import { ChangeStreams } from '../../resources/changes/streams.ts'
-import { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
+import type { INSTANCE_CHANGE_TYPES } from '../../resources/changes/types.ts'
 import type { Outbox } from '../../resources/events/outbox.ts'
 import { events } from '../../resources/events/table.ts'
-import type { LocalWebhooks } from '../../resources/webhooks/destination.ts'
 import type { NotifiedChange, Watcher } from '../../runtime/change-notifier.ts'
 import { once } from '../../runtime/once.ts'
 import type { Queries } from '../../storage/database.ts'
-import type { InboxSummary } from '../inbox/model.ts'
+import { InboxSummary } from '../inbox/model.ts'
 import type { RequestJournal } from '../journal/journal.ts'
 import type { ShownEntry } from '../journal/shown.ts'
-import type { Snapshot } from '../snapshots/snapshots.ts'
-import type { Account } from './accounts.ts'
-import { clockState, type ShownClock } from './clock.ts'
-import type { Delivery } from './deliveries.ts'
-import { type EmittedEvent, shownEvent } from './events.ts'
-import { type Fault, shownFault } from './faults.ts'
+import { clockState, ShownClock } from './clock.ts'
+import { Delivery } from './deliveries.ts'
+import { EmittedEvent, shownEvent } from './events.ts'
+import { Fault, shownFault } from './faults.ts'
 import { BODIES } from './list-query.ts'
+import { ShownLocalWebhooks } from './local-webhooks.ts'
 import type { ControlParts } from './parts.ts'
-import { ALL_REQUESTS } from './requests.ts'
-import { type Scenarios, shownScenarios } from './scenarios.ts'
-import { type ShownFault, shownServerFaults } from './server-faults.ts'
+import { ALL_REQUESTS, JournalEntry } from './requests.ts'
+import { Scenarios, shownScenarios } from './scenarios.ts'
+import { ShownFaults, shownServerFaults } from './server-faults.ts'
+import { Snapshot } from './states.ts'
 
 /** The objects that `GET /_berth/changes` sends, by the type of their messages. */
-interface ControlObjects {
-  request: ShownEntry
-  event: EmittedEvent
-  delivery: Delivery
-  fault: Fault
+const OBJECTS = {
+  request: JournalEntry,
+  event: EmittedEvent,
+  delivery: Delivery,
+  inbox: InboxSummary,
+  local_webhooks: ShownLocalWebhooks,
+  fault: Fault,
   /** All that last inside one server; its id is the server's. */
-  server_fault: { readonly faults: readonly ShownFault[] }
-  clock: ShownClock
-  snapshot: Snapshot
+  server_fault: ShownFaults,
+  clock: ShownClock,
   /** All scenarios: they are one list. */
-  scenario: Scenarios
-  inbox: InboxSummary
-  local_webhooks: LocalWebhooks
-  account: Account
+  scenario: Scenarios,
+  snapshot: Snapshot,
+  account: Account,
+} satisfies Record<(typeof INSTANCE_CHANGE_TYPES)[number] | 'account', TSchema>
+
+/** The objects, with the type of an entry of the journal that says which fields go together. */
+type ControlObjects = { request: ShownEntry } & {
+  [Type in Exclude<keyof typeof OBJECTS, 'request'>]: Static<(typeof OBJECTS)[Type]>
 }
 
 type ControlType = keyof ControlObjects
@@ -54,21 +59,8 @@ export type ControlChangeMessage =
     }[ControlType]
   | StreamSignal
 
-const TYPES = [...INSTANCE_CHANGE_TYPES, 'account'] as const satisfies readonly ControlType[]
-
 /** A message of `GET /_berth/changes`, for documents. */
-const ControlChange = t.Object(
-  {
-    type: oneOf(['ready', 'gap', 'reset', ...TYPES], { $id: 'ControlChangeType' }),
-    id: t.Optional(t.String({ description: 'Of the object; `ready`, `gap` and `reset` are about none.' })),
-    value: t.Optional(
-      t.Nullable(t.Record(t.String(), t.Unknown()), {
-        description: 'The object as its list shows it; null if it is gone.',
-      }),
-    ),
-  },
-  { $id: 'ControlChange' },
-)
+const ControlChange = changesOf('ControlChange', ['ready', 'gap', 'reset'], OBJECTS)
 
 /** Serves `/_berth/changes`: a stream of everything that happens in the instance. */
 export const controlChangesRoutes = (parts: ControlParts) => {
@@ -140,7 +132,7 @@ function sourceOf(parts: ControlParts, streams: ChangeStreams, bodies: boolean):
 }
 
 const isShown = (change: NotifiedChange<string>): change is NotifiedChange<ControlType> =>
-  (TYPES as readonly string[]).includes(change.type)
+  change.type in OBJECTS
 
 /** Passes on each request that gets its response; its id is its number. */
 function watchRequests(journal: RequestJournal, watcher: Watcher<ControlType>): () => void {

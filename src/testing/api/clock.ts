@@ -22,7 +22,7 @@ const ClockTimer = t.Object(
   { $id: 'ClockTimer' },
 )
 
-const ShownClock = t.Object(
+export const ShownClock = t.Object(
   {
     now: t.String({ format: 'date-time' }),
     frozen: t.Boolean({ description: 'Whether it stands until it is moved.' }),

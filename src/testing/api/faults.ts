@@ -24,7 +24,7 @@ const FIELDS = {
   hits: t.Number({ description: 'Requests that it applied to.' }),
   created_at: t.String({ format: 'date-time' }),
 }
-const Fault = t.Object(FIELDS, { $id: 'Fault' })
+export const Fault = t.Object(FIELDS, { $id: 'Fault' })
 /** A fault, as the control API shows it. */
 export type Fault = Static<typeof Fault>
 const DeletedFault = t.Object({ ...FIELDS, deleted: t.Literal(true) }, { $id: 'DeletedFault' })

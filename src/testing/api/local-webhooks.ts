@@ -8,7 +8,7 @@ const LOCAL_WEBHOOKS_ID = 'local-webhooks'
 const FIELDS = {
   allowed: t.Boolean({ description: 'Whether webhooks may use http and loopback addresses.' }),
 }
-const ShownLocalWebhooks = t.Object(FIELDS, { $id: 'LocalWebhooks' })
+export const ShownLocalWebhooks = t.Object(FIELDS, { $id: 'LocalWebhooks' })
 const LocalWebhooksUpdate = t.Object(FIELDS, { $id: 'LocalWebhooksUpdate', additionalProperties: false })
 
 /** Serves `/_berth/local-webhooks`: whether webhooks may lead to this machine. */

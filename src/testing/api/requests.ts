@@ -100,7 +100,7 @@ const ENTRY_FIELDS = {
   near_misses: t.Array(NearMiss),
 }
 
-const JournalEntry = t.Object(
+export const JournalEntry = t.Object(
   { ...ENTRY_FIELDS, request: t.Optional(Body), response: t.Optional(Body) },
   { $id: 'JournalEntry' },
 )

@@ -24,7 +24,7 @@ const Scenario = t.Object(
   { $id: 'Scenario' },
 )
 
-const Scenarios = listOf('scenarios', Scenario)
+export const Scenarios = listOf('scenarios', Scenario)
 export type Scenarios = Static<typeof Scenarios>
 
 const ScenariosPut = t.Object(

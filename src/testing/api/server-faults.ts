@@ -63,6 +63,7 @@ const ShownFault = t.Object(
 
 /** A fault inside a server, as the control API shows it. */
 export type ShownFault = Static<typeof ShownFault>
+export const ShownFaults = listOf('faults', ShownFault)
 
 const Lifted = t.Object({ server_id: t.String(), lifted: t.Array(Kind) }, { $id: 'LiftedFaults' })
 
@@ -145,7 +146,7 @@ export const serverFaultsRoutes = ({ access, services: { servers, compute } }: C
         access: 'admin',
         summary: 'The faults that last inside a server',
         description: 'A crash happens once, so it is not in this list.',
-        success: { 200: listOf('faults', ShownFault) },
+        success: { 200: ShownFaults },
         errors: [404],
       }),
     )

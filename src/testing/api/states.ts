@@ -6,7 +6,7 @@ import { KEPT_UNDOS } from '../names.ts'
 import type { ControlParts } from './parts.ts'
 import { Outbound } from './server-network.ts'
 
-const SnapshotSchema = t.Object(
+export const Snapshot = t.Object(
   {
     name: t.String(),
     created_at: t.String({ format: 'date-time' }),
@@ -158,7 +158,7 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
         access: 'admin',
         summary: 'The snapshots, newest first',
         description: 'Each has its size and the time at which it was made.',
-        success: { 200: listOf('snapshots', SnapshotSchema) },
+        success: { 200: listOf('snapshots', Snapshot) },
       }),
     )
     .post(
@@ -174,7 +174,7 @@ export const statesRoutes = ({ access, states, services: { changes } }: ControlP
           access: 'admin',
           summary: 'Keep the whole state, files included, under a name',
           description: 'A snapshot of the same name is replaced.',
-          success: { 201: SnapshotSchema },
+          success: { 201: Snapshot },
           errors: [502],
         },
         { body: SnapshotCreate },

@@ -302,7 +302,7 @@ test('webhook', async () => {
 test('changes', async () => {
   const abort = new AbortController()
   let created: Server | undefined
-  let change: Change | undefined
+  let change: Extract<Change, { type: 'server' }> | undefined
   for await (const next of account.changes({ signal: abort.signal })) {
     if (next.type === 'ready') created = await account.servers.create({ task: 'seen' })
     if (next.type !== 'server' || next.id !== created?.id) continue

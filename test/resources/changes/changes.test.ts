@@ -1,9 +1,12 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { berthForTests } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
 import { accessToken, registerClient, signedInBrowser } from '../../support/oauth.ts'
 
 const berth = await berthForTests({ flags: { 'allow-local-webhooks': true } })
+
+// Whatever a test is sent is as the document says.
+afterAll(async () => expect(await TestChanges.undocumented('Change')).toEqual([]))
 
 /** An object as its GET returns it. */
 const shown = async (path: string, field?: string) => {

@@ -1,9 +1,12 @@
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { berthForTests, testBerth } from '../../support/berth.ts'
 import { TestChanges } from '../../support/change-stream.ts'
 import { Visitor } from '../../support/visitor.ts'
 
 const berth = await berthForTests({ flags: { 'allow-local-webhooks': true } })
+
+// Whatever a test is sent is as the document says.
+afterAll(async () => expect(await TestChanges.undocumented('ControlChange')).toEqual([]))
 
 const PATH = '/_berth/changes'
 const admin = () => ({ authorization: `Bearer ${berth.info.admin_token}` })

@@ -1,4 +1,4 @@
-import type { paths } from './generated/schema.js'
+import type { components, paths } from './generated/schema.js'
 
 /** Methods that a path may have. */
 type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
@@ -47,11 +47,8 @@ export type WebhookData = Returned<'/webhooks', 'get'>['webhooks'][number]
 export type ServerCreate = Taken<'/servers', 'post'>
 /** What a new project may have. */
 export type ProjectCreate = Taken<'/servers/{serverId}/projects', 'post'>
-/** A change of an object that the credential reaches; `value` is null if the object is gone. */
-export interface Change {
-  /** `ready` at the beginning, `gap` if changes were missed, else the kind of object, such as `server`. */
-  readonly type: string
-  readonly id?: string
-  readonly server_id?: string
-  readonly value?: Readonly<Record<string, unknown>> | null
-}
+/**
+ * A change of an object that the key reaches: `type` says of which kind, and `value` is the object, or null if it is gone. `ready`
+ * comes first, and `gap` says that changes were missed. Later versions of berth may send other types.
+ */
+export type Change = components['schemas']['Change']
