@@ -41,7 +41,7 @@ export class TestChanges implements Disposable {
     const fits = checker.compile({ components, $ref: `#/components/schemas/${shape}` })
     const wrong = new Map<string, string>()
     for (const message of TestChanges.#sent[shape])
-      if (!fits(message))
+      if (!fits(message as unknown))
         wrong.set(message.type, `${JSON.stringify(message)}: ${checker.errorsText(fits.errors)}`)
     return [...wrong.values()]
   }
