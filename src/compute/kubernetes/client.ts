@@ -1,0 +1,210 @@
+import { messageOf } from '../../runtime/error-info.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
+import { pause } from '../../runtime/wait.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { ClusterAccess } from './kubeconfig.ts'
+
+/** Milliseconds in which the API server has to respond. */
+const RESPONSE_MS = 30_000
+
+/** Seconds after which the API server ends a watch, to be asked again: Bun ends a response of 300 s without bytes. */
+const WATCH_SECONDS = 240
+
+/** Milliseconds without a byte after which a watch is asked again; the server sends a bookmark each minute. */
+const WATCH_SILENCE_MS = 100_000
+
+/** Milliseconds to wait after a failed watch: at first, and at most. */
+const RETRY_MS = { first: 250, most: 5_000 } as const
+
+/** What every object of the API has. */
+export interface KubernetesObject {
+  readonly metadata: {
+    readonly name: string
+    readonly uid: string
+    readonly resourceVersion?: string
+    readonly labels?: Readonly<Record<string, string>>
+    readonly deletionTimestamp?: string
+  }
+}
+
+/** Receives the events of `KubernetesClient.follow`. */
+export interface Followers<T> {
+  /** Receives all objects, at first and each time that changes may have been missed. */
+  listed(objects: readonly T[]): void
+  /** Receives an object that is new or has changed. */
+  changed(object: T): void
+  /** Receives an object that was deleted, as it was last. */
+  gone(object: T): void
+}
+
+/** The API server refused a request. */
+export class KubernetesError extends ComputeError {
+  /**
+   * @param status the HTTP status
+   * @param reason the word for a program, such as `AlreadyExists`
+   */
+  constructor(
+    readonly status: number,
+    readonly reason: string,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Calls the API server of a cluster by Bun's own fetch, and opens its WebSockets. */
+export class KubernetesClient {
+  readonly #access: ClusterAccess
+
+  constructor(access: ClusterAccess) {
+    this.#access = access
+  }
+
+  /** URL of the API server. */
+  get server(): string {
+    return this.#access.server
+  }
+
+  /**
+   * Sends a request and returns the object that responds to it.
+   *
+   * @param path from the root, with its query
+   * @throws KubernetesError if the server refuses; ComputeError if it does not respond
+   */
+  async request<T = unknown>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<T> {
+    const response = await this.#fetch(method, path, AbortSignal.timeout(RESPONSE_MS), body)
+    const value = await response.json().catch(() => null)
+    if (response.ok) return value as T
+    throw this.#refusal(response.status, value)
+  }
+
+  /** Sends a request, and returns null if the object does not exist. */
+  async find<T>(path: string): Promise<T | null> {
+    try {
+      return await this.request<T>('GET', path)
+    } catch (error) {
+      if (error instanceof KubernetesError && error.status === 404) return null
+      throw error
+    }
+  }
+
+  /**
+   * Lists objects and reports their changes until the signal aborts: by one watch from the list's version on, which is
+   * asked again where it ends, and with a new list where the server no longer knows that version (410).
+   *
+   * @param path of the list, with a query or none
+   */
+  async follow<T extends KubernetesObject>(
+    path: string,
+    followers: Followers<T>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    let version: string | null = null
+    let retryMs: number = RETRY_MS.first
+    while (!signal.aborted) {
+      try {
+        if (version === null) {
+          const list = await this.request<{ metadata: { resourceVersion: string }; items: T[] }>('GET', path)
+          version = list.metadata.resourceVersion
+          if (!signal.aborted) followers.listed(list.items)
+        }
+        for await (const { type, object } of this.#watch<T>(path, version, signal)) {
+          if (signal.aborted) break
+          retryMs = RETRY_MS.first
+          version = object.metadata.resourceVersion ?? version
+          if (type === 'DELETED') followers.gone(object)
+          else if (type !== 'BOOKMARK') followers.changed(object)
+        }
+      } catch (error) {
+        if (error instanceof KubernetesError) version = null
+        if (error instanceof KubernetesError && error.status === 410) continue
+        await pause(retryMs, signal)
+        retryMs = Math.min(retryMs * 2, RETRY_MS.most)
+      }
+    }
+  }
+
+  /**
+   * Opens a WebSocket with the credentials of the cluster.
+   *
+   * @param path from the root, with its query
+   */
+  async webSocket(path: string, protocol: string): Promise<WebSocket> {
+    const options = { protocols: [protocol], headers: await this.#headers(false), tls: this.#access.tls }
+    // Bun's WebSocket takes these options in the place of a list of protocols.
+    return new WebSocket(this.#access.server.replace(/^http/, 'ws') + path, options as never)
+  }
+
+  /** Yields the events of one watch, until the server ends it. */
+  async *#watch<T>(
+    path: string,
+    version: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<{ type: string; object: T }> {
+    const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${version}`
+    const silence = new AbortController()
+    const end = AbortSignal.any([signal, silence.signal])
+    const restart = (): Timer => setTimeout(() => silence.abort(), WATCH_SILENCE_MS)
+    let timer = restart()
+    try {
+      const response = await this.#fetch('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`, end)
+      if (!response.ok) throw this.#refusal(response.status, await response.json().catch(() => null))
+      const decoder = new TextDecoder()
+      let rest = ''
+      for await (const chunk of response.body ?? []) {
+        clearTimeout(timer)
+        timer = restart()
+        const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+        rest = lines.pop() ?? ''
+        for (const line of lines) {
+          const event = JSON.parse(line) as { type: string; object: T }
+          if (event.type === 'ERROR') throw this.#refusal(Number(fieldsOf(event.object).code), event.object)
+          yield event
+        }
+      }
+    } finally {
+      clearTimeout(timer)
+      // A loop over a body is left only when its next bytes come, unless it is aborted.
+      silence.abort()
+    }
+  }
+
+  async #fetch(method: string, path: string, signal: AbortSignal, body?: object): Promise<Response> {
+    for (let refused = false; ; refused = true) {
+      const headers = {
+        ...(await this.#headers(refused)),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      }
+      const init = {
+        ...{ method, headers, signal, tls: this.#access.tls, redirect: 'error' as const },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }
+      const response = await fetch(this.#access.server + path, init).catch((error: unknown) => {
+        throw new ComputeError(
+          `The API server ${this.#access.server} does not respond: ${messageOf(error)} Check that it runs and that berth reaches it.`,
+          { cause: error },
+        )
+      })
+      // A token that was renewed meanwhile, or that is no longer valid before its time.
+      if (response.status !== 401 || refused) return response
+      await response.body?.cancel()
+    }
+  }
+
+  async #headers(refused: boolean): Promise<Record<string, string>> {
+    const authorization = await this.#access.authorization(refused)
+    return authorization === null ? {} : { Authorization: authorization }
+  }
+
+  #refusal(status: number, body: unknown): KubernetesError {
+    const { message, reason } = fieldsOf(body)
+    const remedies: Record<number, string> = {
+      401: ' Renew the credentials of the kubeconfig.',
+    }
+    return new KubernetesError(
+      status,
+      typeof reason === 'string' ? reason : '',
+      `The cluster refused: ${typeof message === 'string' ? message : `status ${status}`}.${remedies[status] ?? ''}`,
+    )
+  }
+}

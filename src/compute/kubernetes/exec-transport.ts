@@ -1,0 +1,150 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
+import { once } from '../../runtime/once.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
+import type { KubernetesClient } from './client.ts'
+
+/** The subprotocol of exec since Kubernetes 1.30: a byte before each message names its channel. */
+const PROTOCOL = 'v5.channel.k8s.io'
+
+/** The channels of the subprotocol. */
+const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
+
+/** Bytes sent in one message: larger ones hold up those behind them. */
+const PIECE_BYTES = 256 * 1024
+
+/** Bytes that wait in the WebSocket before more are refused. */
+const HIGH_WATER = 2 ** 20
+
+/** Milliseconds between looks at how much waits: a WebSocket has no event for it. */
+const DRAIN_MS = 1
+
+/** Bytes kept of what the program writes to standard error, for the reason of a failure. @bound program */
+const LARGEST_REASON = 4096
+
+/**
+ * The standard input and output of a program that the cluster starts in a container. Its end says nothing of how the
+ * program ended: a cluster reports success, too, when the way to the node is cut.
+ */
+export class ExecTransport implements FrameTransport {
+  readonly #socket: WebSocket
+  readonly #opened = Promise.withResolvers<void>()
+  readonly #spoke = Promise.withResolvers<void>()
+  #handlers: TransportHandlers | null = null
+  #early: Uint8Array[] = []
+  #errors = ''
+  #status = ''
+  #isDraining = false
+  readonly #end = once(() => {
+    this.#opened.reject(new ComputeError(this.#reason))
+    this.#spoke.reject(new ComputeError(this.#reason))
+    this.#handlers?.closed()
+  })
+
+  /**
+   * Starts a program in a container of a pod.
+   *
+   * @param pod path of the pod in the API
+   */
+  static async start(
+    client: KubernetesClient,
+    pod: string,
+    container: string,
+    command: readonly string[],
+  ): Promise<ExecTransport> {
+    const query = new URLSearchParams({ container, stdin: 'true', stdout: 'true', stderr: 'true' })
+    for (const argument of command) query.append('command', argument)
+    return new ExecTransport(await client.webSocket(`${pod}/exec?${query}`, PROTOCOL))
+  }
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket
+    socket.binaryType = 'arraybuffer'
+    socket.onopen = () => this.#opened.resolve()
+    socket.onmessage = ({ data }) => this.#receive(new Uint8Array(data as ArrayBuffer))
+    socket.onerror = (event) => {
+      this.#status ||= 'message' in event ? String(event.message) : ''
+    }
+    socket.onclose = () => this.#end()
+    this.#opened.promise.catch(() => {})
+    this.#spoke.promise.catch(() => {})
+  }
+
+  /**
+   * Resolves when the program has written something: an open connection does not mean that it runs. Rejects with the
+   * reason if it could not be started or has ended.
+   */
+  get spoken(): Promise<void> {
+    return this.#spoke.promise
+  }
+
+  async open(handlers: TransportHandlers): Promise<void> {
+    await this.#opened.promise
+    if (this.#socket.readyState !== WebSocket.OPEN) throw new ComputeError(this.#reason)
+    this.#handlers = handlers
+    for (const piece of this.#early.splice(0)) handlers.data(piece)
+  }
+
+  write(bytes: Uint8Array): number {
+    if (this.#socket.readyState !== WebSocket.OPEN) return 0
+    let sent = 0
+    while (sent < bytes.length && this.#socket.bufferedAmount < HIGH_WATER) {
+      const piece = bytes.subarray(sent, sent + PIECE_BYTES)
+      const message = new Uint8Array(piece.length + 1)
+      message[0] = CHANNEL.stdin
+      message.set(piece, 1)
+      this.#socket.send(message)
+      sent += piece.length
+    }
+    if (sent < bytes.length) void this.#drain()
+    return sent
+  }
+
+  terminate(): void {
+    this.#socket.terminate()
+    this.#end()
+  }
+
+  get #reason(): string {
+    return this.#errors.trim() || this.#status || 'the connection was closed'
+  }
+
+  #receive(message: Uint8Array): void {
+    const content = message.subarray(1)
+    // The server begins with an empty message on each channel.
+    if (content.length === 0) return
+    switch (message[0]) {
+      case CHANNEL.stdout:
+        this.#spoke.resolve()
+        if (this.#handlers === null) this.#early.push(content)
+        else this.#handlers.data(content)
+        break
+      case CHANNEL.stderr:
+        this.#errors = (this.#errors + Buffer.from(content).toString()).slice(-LARGEST_REASON)
+        break
+      case CHANNEL.status:
+        this.#status = reasonOf(Buffer.from(content).toString())
+    }
+  }
+
+  /** Reports that there is room, never within the `write` that found none. */
+  async #drain(): Promise<void> {
+    if (this.#isDraining) return
+    this.#isDraining = true
+    do await Bun.sleep(DRAIN_MS)
+    while (this.#socket.bufferedAmount > HIGH_WATER / 2 && this.#socket.readyState === WebSocket.OPEN)
+    this.#isDraining = false
+    this.#handlers?.drain()
+  }
+}
+
+/** Returns the message of a Status object. */
+function reasonOf(text: string): string {
+  try {
+    const { message, status } = fieldsOf(JSON.parse(text))
+    if (status === 'Success') return 'the program has ended, or the way to its node was cut'
+    return typeof message === 'string' ? message : text
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,292 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { delimiter, dirname, join, resolve } from 'node:path'
+import { parse } from 'yaml'
+import type { KubernetesConfig } from '../../config/compute.ts'
+import { machineNow } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import { fieldsOf, isObject } from '../../runtime/is-object.ts'
+import { runHelper } from '../../runtime/run-helper.ts'
+import { ComputeError } from '../sandbox.ts'
+
+/** Milliseconds in which a credential plugin has to respond. */
+const PLUGIN_MS = 20_000
+
+/** A token is renewed this long before it expires, in milliseconds. */
+const EARLY_MS = 60_000
+
+/** Where a pod finds what it needs to call its own cluster. */
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** What is needed to call the API server of a cluster. */
+export interface ClusterAccess {
+  /** URL of the API server, without a slash at its end. */
+  readonly server: string
+  /** The namespace of the context. */
+  readonly namespace: string
+  /** Certificates as PEM: the authorities that are trusted, by default the system's, and the client's own. */
+  readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string }
+  /**
+   * Returns the value of the Authorization header, or null if there is none.
+   *
+   * @param refused whether the server has just refused the last one, so that it is not taken from memory
+   */
+  authorization(refused: boolean): Promise<string | null>
+}
+
+/**
+ * Reads how to call a cluster: from the kubeconfig files that are named, else from those in `KUBECONFIG`, else from
+ * `~/.kube/config`, else, in a pod, from its service account.
+ *
+ * @param variables the environment of berth
+ * @throws ComputeError if no cluster is named, or in a way that is not supported
+ */
+export async function readAccess(
+  config: Pick<KubernetesConfig, 'kubeconfig' | 'context'>,
+  variables: Readonly<Record<string, string | undefined>>,
+): Promise<ClusterAccess> {
+  const files = config.kubeconfig.length > 0 ? config.kubeconfig : foundFiles(variables)
+  if (files.length > 0) return accessOf(await mergedFiles(files), config.context, variables)
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = variables
+  if (host !== undefined && existsSync(join(SERVICE_ACCOUNT, 'token'))) return inCluster(host, port)
+  throw new ComputeError(
+    'No Kubernetes cluster is configured: there is no ~/.kube/config, and KUBECONFIG is not set. ' +
+      'Name a file with --kubeconfig.',
+  )
+}
+
+function foundFiles({ KUBECONFIG, HOME }: Readonly<Record<string, string | undefined>>): string[] {
+  const named = (KUBECONFIG ?? '').split(delimiter).filter(Boolean)
+  if (named.length > 0) return named
+  return [join(HOME ?? '/', '.kube/config')].filter((path) => existsSync(path))
+}
+
+/** An entry of a kubeconfig, and the directory against which its paths are resolved. */
+interface Entry {
+  readonly fields: Record<string, unknown>
+  readonly directory: string
+}
+
+/** Kubeconfig files put together: of what several have, the first counts. */
+interface Kubeconfig {
+  readonly names: string
+  readonly currentContext: string | null
+  readonly clusters: ReadonlyMap<string, Entry>
+  readonly users: ReadonlyMap<string, Entry>
+  readonly contexts: ReadonlyMap<string, Entry>
+}
+
+async function mergedFiles(files: readonly string[]): Promise<Kubeconfig> {
+  const [clusters, users, contexts] = [new Map(), new Map(), new Map()] as Map<string, Entry>[]
+  let currentContext: string | null = null
+  for (const file of files) {
+    const content = await parsedFile(file)
+    const directory = dirname(resolve(file))
+    for (const [key, kind, entries] of [
+      ['clusters', 'cluster', clusters],
+      ['users', 'user', users],
+      ['contexts', 'context', contexts],
+    ] as const) {
+      const list = content[key]
+      for (const one of Array.isArray(list) ? list : []) {
+        const { name, [kind]: fields } = fieldsOf(one)
+        if (typeof name !== 'string' || entries?.has(name)) continue
+        entries?.set(name, { fields: fieldsOf(fields), directory })
+      }
+    }
+    currentContext ??= textOf(content['current-context'])
+  }
+  return {
+    ...{ names: files.join(', '), currentContext },
+    clusters: clusters ?? new Map(),
+    users: users ?? new Map(),
+    contexts: contexts ?? new Map(),
+  }
+}
+
+async function parsedFile(file: string): Promise<Record<string, unknown>> {
+  try {
+    return fieldsOf(parse(await readFile(file, 'utf8')))
+  } catch (error) {
+    throw new ComputeError(`The kubeconfig ${file} cannot be read: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+async function accessOf(
+  config: Kubeconfig,
+  wanted: string | null,
+  variables: Readonly<Record<string, string | undefined>>,
+): Promise<ClusterAccess> {
+  const contextName = wanted ?? config.currentContext
+  if (contextName === null)
+    throw new ComputeError(`No context is chosen in ${config.names}. Name one with --kubernetes-context.`)
+  const context = entryOf(config, 'contexts', contextName).fields
+  const cluster = entryOf(config, 'clusters', textOf(context.cluster) ?? '')
+  const user = entryOf(config, 'users', textOf(context.user) ?? '')
+  const server = textOf(cluster.fields.server) ?? ''
+  if (!server.startsWith('https://'))
+    throw new ComputeError(
+      `The context ${contextName} has the server ${JSON.stringify(server)}: berth calls https:// alone. Change it in ${config.names}.`,
+    )
+  for (const [field, entry] of [
+    ['insecure-skip-tls-verify', cluster],
+    ['tls-server-name', cluster],
+    ['proxy-url', cluster],
+    ['username', user],
+    ['auth-provider', user],
+  ] as const) {
+    if (entry.fields[field])
+      throw new ComputeError(
+        `The context ${contextName} uses ${field}, which berth does not support. Use a context without it, or remove it from ${config.names}.`,
+      )
+  }
+  const [ca, cert, key] = await Promise.all([
+    pemOf(cluster, 'certificate-authority'),
+    pemOf(user, 'client-certificate'),
+    pemOf(user, 'client-key'),
+  ])
+  return {
+    server: server.replace(/\/+$/, ''),
+    namespace: textOf(context.namespace) ?? 'default',
+    tls: {
+      ...(ca === null ? {} : { ca }),
+      ...(cert === null ? {} : { cert }),
+      ...(key === null ? {} : { key }),
+    },
+    authorization: authorizationOf(user, variables),
+  }
+}
+
+function entryOf(config: Kubeconfig, kind: 'clusters' | 'users' | 'contexts', name: string): Entry {
+  const found = config[kind].get(name)
+  if (found !== undefined) return found
+  const known = [...config[kind].keys()].join(', ') || 'none'
+  throw new ComputeError(
+    `${config.names} has no entry ${JSON.stringify(name)} in its ${kind}; it has ${known}. Name a context with --kubernetes-context.`,
+  )
+}
+
+/** Returns a certificate or key: from the field with its data, which goes first, or from the file that is named. */
+async function pemOf({ fields, directory }: Entry, name: string): Promise<string | null> {
+  const data = textOf(fields[`${name}-data`])
+  if (data !== null) return Buffer.from(data, 'base64').toString()
+  const file = textOf(fields[name])
+  return file === null ? null : await readSecretFile(resolve(directory, file))
+}
+
+function authorizationOf(
+  { fields, directory }: Entry,
+  variables: Readonly<Record<string, string | undefined>>,
+): ClusterAccess['authorization'] {
+  const file = textOf(fields.tokenFile)
+  if (file !== null) return async () => `Bearer ${(await readSecretFile(resolve(directory, file))).trim()}`
+  const token = textOf(fields.token)
+  if (token !== null) return async () => `Bearer ${token}`
+  if (!isObject(fields.exec)) return async () => null
+  const plugin = new CredentialPlugin(fields.exec, directory, variables)
+  return (refused) => plugin.authorization(refused)
+}
+
+/** The token of a service account changes while its pod runs, so it is read each time. */
+async function inCluster(host: string, port: string): Promise<ClusterAccess> {
+  const read = (name: string): Promise<string> => readSecretFile(join(SERVICE_ACCOUNT, name))
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    namespace: (await read('namespace')).trim(),
+    tls: { ca: await read('ca.crt') },
+    authorization: async () => `Bearer ${(await read('token')).trim()}`,
+  }
+}
+
+async function readSecretFile(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    throw new ComputeError(`${path} cannot be read, which berth needs for the cluster: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+/**
+ * A program that the kubeconfig names to obtain a token (client.authentication.k8s.io). It runs with a time limit, and
+ * without berth's own variables, some of which are keys. Of what it prints, the token and its expiry are kept, in memory.
+ */
+class CredentialPlugin {
+  readonly #fields: Record<string, unknown>
+  readonly #directory: string
+  readonly #variables: Readonly<Record<string, string | undefined>>
+  #running: Promise<void> | null = null
+  #token: { readonly value: string; readonly expires: number } | null = null
+
+  constructor(
+    fields: Record<string, unknown>,
+    directory: string,
+    variables: Readonly<Record<string, string | undefined>>,
+  ) {
+    this.#fields = fields
+    this.#directory = directory
+    this.#variables = variables
+  }
+
+  async authorization(refused: boolean): Promise<string | null> {
+    if (refused || this.#token === null || this.#token.expires < machineNow()) {
+      this.#running ??= this.#run().finally(() => {
+        this.#running = null
+      })
+      await this.#running
+    }
+    return this.#token === null ? null : `Bearer ${this.#token.value}`
+  }
+
+  async #run(): Promise<void> {
+    const command = textOf(this.#fields.command) ?? ''
+    // A name is found in PATH; a path is relative to the file that has it.
+    const program = command.includes('/') ? resolve(this.#directory, command) : command
+    const args = Array.isArray(this.#fields.args) ? this.#fields.args.map(String) : []
+    const fail = (what: string, cause?: unknown): never => {
+      throw new ComputeError(
+        `The credential plugin ${program} of the kubeconfig ${what} Run it by hand to see why.`,
+        { cause },
+      )
+    }
+    const result = await runHelper([program, ...args], {
+      env: this.#environment(),
+      timeoutMs: PLUGIN_MS,
+    }).catch((error: unknown) => fail(`failed: ${messageOf(error)}`, error))
+    if (result.exitCode !== 0) return fail(`failed with exit code ${result.exitCode}.`)
+    const status = fieldsOf(fieldsOf(parsedJson(result.stdout)).status)
+    const token = textOf(status.token)
+    if (token === null) return fail('gave no token; berth does not support certificates of plugins.')
+    const expires = Date.parse(textOf(status.expirationTimestamp) ?? '')
+    this.#token = {
+      value: token,
+      expires: Number.isNaN(expires) ? Number.POSITIVE_INFINITY : expires - EARLY_MS,
+    }
+  }
+
+  #environment(): Record<string, string | undefined> {
+    const own = Object.entries(this.#variables).filter(([name]) => !name.startsWith('BERTH_'))
+    const added = (Array.isArray(this.#fields.env) ? this.#fields.env : []).map((one) => {
+      const { name, value } = fieldsOf(one)
+      return [String(name), String(value)] as const
+    })
+    const request = {
+      apiVersion: this.#fields.apiVersion,
+      kind: 'ExecCredential',
+      spec: { interactive: false },
+    }
+    return { ...Object.fromEntries([...own, ...added]), KUBERNETES_EXEC_INFO: JSON.stringify(request) }
+  }
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** Returns a text that is not empty, or null. */
+const textOf = (value: unknown): string | null => (typeof value === 'string' && value !== '' ? value : null)
