@@ -7,6 +7,7 @@
  *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
  *     scripts/test --all      everything: each test from source, and against the executable if it can be, and what is tried
  *                             at random as often as in CI
+ *     scripts/test --engines  runs servers on Docker engines and clusters that the tests start
  *     scripts/test --release  builds a release, and installs it in each way in which it can be here
  *     scripts/check           format, lint, types, and the tests that run from source
  */
@@ -37,10 +38,11 @@ const TESTED_TARGETS = 'linux-x64,linux-arm64,darwin-arm64'
 
 const flags = process.argv.slice(2).filter((one) => one.startsWith('--'))
 const paths = process.argv.slice(2).filter((one) => !one.startsWith('--'))
-const unknown = flags.find((flag) => !['--all', '--source-only', '--release'].includes(flag))
+const unknown = flags.find((flag) => !['--all', '--source-only', '--engines', '--release'].includes(flag))
 if (unknown !== undefined)
-  fail(`scripts/test knows no ${unknown}: give it nothing, --all, --release, or paths of tests.`)
+  fail(`scripts/test knows no ${unknown}: give it nothing, --all, --engines, --release, or paths of tests.`)
 const isAll = flags.includes('--all')
+if (flags.includes('--engines')) paths.push('test/engines')
 if (flags.includes('--release')) paths.push('test/release')
 
 const total = {
@@ -200,6 +202,13 @@ const ofExecutable: Suite = {
   env: { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough },
   workers: WORKERS,
 }
+/** One file at a time: what they start takes both processors of a small machine. */
+const ofEngines: Suite = {
+  title: 'tests on engines',
+  files: files.engines,
+  env: ofExecutable.env,
+  workers: 1,
+}
 const ofRelease: Suite = {
   title: 'tests of a release',
   files: files.release,
@@ -208,7 +217,10 @@ const ofRelease: Suite = {
 }
 // Beside the tests from source, since many of these wait for time to pass.
 const text = paths.length === 0 ? checkText() : null
-const built = againstExecutable.length > 0 ? check('build', [process.execPath, 'scripts/build.ts']) : null
+const built =
+  againstExecutable.length + ofEngines.files.length > 0
+    ? check('build', [process.execPath, 'scripts/build.ts'])
+    : null
 // Several files want them at the same time, and fetching their tools beside other tests of the network has failed.
 const clients = againstExecutable.some((file) => USERS_OF_CLIENTS.test(file))
   ? check('clients', [join(root, 'scripts/clients')])
@@ -222,6 +234,8 @@ for (const [suite, ended] of [
 ] as const) {
   if (ended !== null) await take(suite, ended)
 }
+const engines = await start(ofEngines)
+if (engines !== null) await take(ofEngines, engines)
 if (ofRelease.files.length > 0) {
   // Only an engine runs the image.
   const image = process.getuid?.() === 0 && Bun.which('dockerd') !== null ? ['--image'] : []

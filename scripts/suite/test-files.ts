@@ -6,8 +6,8 @@ export const root = join(import.meta.dir, '../..')
 
 /**
  * What the tests of a directory of `test/` run against. Those that use berth as its users do, over HTTP and on the command
- * line, run against the executable, and those that install berth against a release. All others call the source. The longest
- * path that holds a file decides.
+ * line, run against the executable, those that run servers on real engines also, and those that install berth against a
+ * release. All others call the source. The longest path that holds a file decides.
  */
 const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
   test: 'source',
@@ -17,6 +17,7 @@ const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
   'test/corpus': 'executable',
   'test/dashboard': 'executable',
   'test/e2e': 'executable',
+  'test/engines': 'engines',
   'test/examples': 'executable',
   'test/http': 'executable',
   'test/release': 'release',
@@ -34,20 +35,22 @@ const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
 export interface TestFiles {
   readonly source: readonly string[]
   readonly executable: readonly string[]
+  /** The executable, with Docker engines and clusters of their own. They take minutes, and run only if they are named. */
+  readonly engines: readonly string[]
   /** What `scripts/release` has built. They take minutes, and run only if they are named. */
   readonly release: readonly string[]
 }
 
-/** Returns every test file but those of a release, each once: with what it runs against. */
+/** Returns every test file but those of engines and releases, each once: with what it runs against. */
 export function everyFileOnce(): TestFiles {
   const { source, executable } = sorted(testFilesBelow('test'))
-  return { source, executable, release: [] }
+  return { source, executable, engines: [], release: [] }
 }
 
-/** Returns every test file but those of a release from source, and those that can be once more against the executable. */
+/** Returns every test file but those of engines and releases from source, and those that can be once more against the executable. */
 export function everyCombination(): TestFiles {
   const { source, executable } = everyFileOnce()
-  return { source: [...source, ...executable].sort(), executable, release: [] }
+  return { source: [...source, ...executable].sort(), executable, engines: [], release: [] }
 }
 
 /**
@@ -69,7 +72,12 @@ export function filesAt(paths: readonly string[]): TestFiles {
 
 function sorted(files: readonly string[]): TestFiles {
   const against = (what: keyof TestFiles): string[] => files.filter((file) => runsAgainst(file) === what)
-  return { source: against('source'), executable: against('executable'), release: against('release') }
+  return {
+    source: against('source'),
+    executable: against('executable'),
+    engines: against('engines'),
+    release: against('release'),
+  }
 }
 
 function runsAgainst(file: string): keyof TestFiles | undefined {
