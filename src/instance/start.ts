@@ -28,12 +28,14 @@ import type { AccountPlan } from '../resources/accounts/model.ts'
 import { DEFAULT_PLAN } from '../resources/accounts/plan.ts'
 import type { WebhookOverrides } from '../resources/webhooks/deliveries.ts'
 import { type ClockOptions, machineNow, SteerableClock } from '../runtime/clock.ts'
+import { messageOf } from '../runtime/error-info.ts'
 import { homeDirectory } from '../runtime/home-directory.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { seededRandom, systemRandom } from '../runtime/random.ts'
 import { SignInLinks } from '../signin/sign-in.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA, schemaOf } from '../storage/database.ts'
+import { hasServerArchives } from '../storage/state.ts'
 import type { Fixtures, RunRecord } from '../testing/testing.ts'
 import { MainPort } from './main-port.ts'
 import { refuseLostDatabase, startFailure } from './start-failure.ts'
@@ -196,12 +198,13 @@ async function start(
   )
   selecting.catch(() => {})
   onRelease(() => clock.stop())
-  await upgrade(dataDirectory, { version, clock, logger })
+  await upgrade(dataDirectory, { version, clock, logger, selecting })
   if (!data.isEphemeral && dataDirectory.readVersion() !== version) dataDirectory.writeVersion(version)
 
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
   const selected = await selecting
+  await placeServers(selected, config, dataDirectory)
   const { rngSeed } = config
   const { commands = async () => new Map<string, string>() } = dependencies
   const instance = new InstanceState({
@@ -308,12 +311,35 @@ const responder = (instance: InstanceState, { logLevel }: Config, { logger }: St
 /** Saves the state of another version's schema before it is changed. @throws StartupError if that fails */
 async function upgrade(
   dataDirectory: DataDirectory,
-  options: { version: string; clock: SteerableClock; logger: Logger },
+  {
+    selecting,
+    ...options
+  }: { version: string; clock: SteerableClock; logger: Logger; selecting: Promise<SelectedDriver> },
 ): Promise<void> {
   const schema = schemaOf(dataDirectory.database)
   if (schema === null || schema === SCHEMA) return
   const { prepareUpgrade } = await import('./upgrade.ts')
-  await prepareUpgrade({ ...options, dataDirectory, schema })
+  const { driver } = await selecting
+  await prepareUpgrade({ ...options, dataDirectory, schema, driver })
+}
+
+/**
+ * Gives servers their files that a snapshot has brought into the data directory.
+ *
+ * @throws StartupError if that fails; the next start tries it again
+ */
+async function placeServers(
+  { driver }: SelectedDriver,
+  { snapshot }: Config,
+  { path }: DataDirectory,
+): Promise<void> {
+  if (snapshot === null && !hasServerArchives(path)) return
+  const { unpackServers } = await import('./carried-files.ts')
+  try {
+    await unpackServers(driver, path, { isWhole: snapshot !== null })
+  } catch (error) {
+    throw new StartupError(`The files of servers could not be put where they belong: ${messageOf(error)}`)
+  }
 }
 
 /** Reads the fixtures files. Returns null without any, and then loads none of the reader's modules. */

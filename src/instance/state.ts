@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ComputeDriver } from '../compute/compute.ts'
+import { ComputeError } from '../compute/sandbox.ts'
 import { BerthError, badRequest, StartupError } from '../errors.ts'
 import type { Respond } from '../http/request-log.ts'
 import type { FirstIds } from '../resources/keys/first-account.ts'
@@ -7,9 +9,9 @@ import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
 import { checkState } from '../storage/cipher.ts'
-import { SCHEMA } from '../storage/database.ts'
+import { openDatabase, SCHEMA } from '../storage/database.ts'
 import { removeTreeAside } from '../storage/files.ts'
-import { SERVERS, StateSwap, serversIn } from '../storage/state.ts'
+import { hasServerArchives, SERVERS, StateSwap, serversIn } from '../storage/state.ts'
 import type { UndoKind } from '../testing/names.ts'
 import type {
   ReplacementOptions,
@@ -20,6 +22,7 @@ import type {
   StateReplacement,
 } from '../testing/testing.ts'
 import { type Snapshot, Snapshots, saveUndo } from '../testing/testing.ts'
+import type { StoredServer } from './carried-files.ts'
 import { Generation, type GenerationDependencies } from './generation.ts'
 import { RequestGate } from './request-gate.ts'
 
@@ -106,6 +109,7 @@ export class InstanceState implements StateOperations {
         const { clock } = await this.#snapshots.copyTo(name, staging, this.#stopping.signal)
         this.#check(staging)
         await this.#spareKept(name, staging)
+        await this.#placeServers(staging)
         return clock
       })
       const took_ms = since(begun)
@@ -149,7 +153,13 @@ export class InstanceState implements StateOperations {
       const created_at = toIso(clock.now())
       const file = { name, created_at, version, schema: SCHEMA, clock: clock.state }
       const copyDatabase = (path: string): void => this.#generation.copyDatabase(path)
-      return await this.#snapshots.save(file, copyDatabase, this.#stopping.signal)
+      const { signal } = this.#stopping
+      const pack = async (copy: string): Promise<void> => {
+        if (this.#driver.keepsFilesHere) return
+        const { packServers } = await import('./carried-files.ts')
+        await packServers(this.#driver, servers.records.placed(), copy, signal)
+      }
+      return await this.#snapshots.save(file, copyDatabase, signal, pack)
     } finally {
       resume()
     }
@@ -170,7 +180,17 @@ export class InstanceState implements StateOperations {
 
   compare(from: string, to: string | null): Promise<StateDiff> {
     return this.#exclusively(() =>
-      this.#snapshots.compare(from, to, (path) => this.#generation.copyDatabase(path)),
+      this.#snapshots.compare(
+        from,
+        to,
+        (path) => this.#generation.copyDatabase(path),
+        (id) => {
+          const server = this.#generation.services.servers.records.find(id)
+          return server === undefined || this.#driver.keepsFilesHere
+            ? null
+            : this.#driver.workspace(server.handle).pack()
+        },
+      ),
     )
   }
 
@@ -231,6 +251,8 @@ export class InstanceState implements StateOperations {
     let state: ClockState | undefined
     try {
       state = await fill(swap.staging)
+      // It notes what the present servers have elsewhere.
+      if (!this.#driver.keepsFilesHere) openDatabase(join(swap.staging, 'berth.db')).close()
       swap.ready(this.#kept.map((id) => join(SERVERS, id)))
     } catch (error) {
       await this.#clear(swap)
@@ -239,6 +261,7 @@ export class InstanceState implements StateOperations {
     await this.#gate.whileClosed(async () => {
       try {
         await this.#end()
+        await this.#noteReplaced(join(swap.staging, 'berth.db'))
         swap.commit()
         await clock.begin(state)
         await this.#begin(by, first).catch(async () => {
@@ -258,6 +281,50 @@ export class InstanceState implements StateOperations {
       }
     })
     this.#clearing = this.#clear(swap)
+  }
+
+  /**
+   * Gives the servers of a state that is about to be restored their files where the driver keeps them. Until that state is
+   * in effect, the present one has them among what is to be removed.
+   */
+  async #placeServers(staging: string): Promise<void> {
+    if (this.#driver.keepsFilesHere && !hasServerArchives(staging)) return
+    const { keyOf, unpackServers } = await import('./carried-files.ts')
+    const { records } = this.#generation.services.servers
+    const placed: StoredServer[] = []
+    const made = (server: StoredServer): void => {
+      records.noteDeleted(keyOf(server.id, server.handle), server.handle)
+      placed.push(server)
+    }
+    try {
+      await unpackServers(this.#driver, staging, { isWhole: true, made, signal: this.#stopping.signal })
+    } catch (error) {
+      for (const { id, handle } of placed) {
+        await this.#driver.destroy(handle).then(
+          () => records.forgetDeleted(keyOf(id, handle)),
+          // The next start removes them.
+          (error) => this.#dependencies.logger.error('restored files could not be removed', { error }),
+        )
+      }
+      throw error instanceof ComputeError
+        ? new BerthError(
+            'compute_backend_error',
+            `The snapshot was not restored: ${error.message} The state is unchanged.`,
+            { cause: error },
+          )
+        : error
+    }
+  }
+
+  /** Has the next state remove what the servers of the present one have elsewhere, once it is in effect. */
+  async #noteReplaced(next: string): Promise<void> {
+    if (this.#driver.keepsFilesHere) return
+    const { noteReplaced } = await import('./carried-files.ts')
+    noteReplaced(this.#dependencies.dataDirectory.database, next)
+  }
+
+  get #driver(): ComputeDriver {
+    return this.#dependencies.selected.driver
   }
 
   /** Ids of the directories that no server owns and that stay: they are of no state. */

@@ -1,5 +1,6 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { closeSync, openSync } from 'node:fs'
+import type { ComputeDriver } from '../compute/compute.ts'
 import { StartupError } from '../errors.ts'
 import { type SteerableClock, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
@@ -7,6 +8,7 @@ import type { Logger } from '../runtime/logger.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
 import { SCHEMA } from '../storage/database.ts'
 import { Snapshots } from '../testing/testing.ts'
+import { packServers, storedServers } from './carried-files.ts'
 
 /** Dependencies of `prepareUpgrade`. */
 interface UpgradeOptions {
@@ -17,6 +19,8 @@ interface UpgradeOptions {
   version: string
   clock: SteerableClock
   logger: Logger
+  /** What has the servers' files. */
+  driver: ComputeDriver
 }
 
 const PREFIX = 'before-upgrade-'
@@ -29,7 +33,7 @@ const PREFIX = 'before-upgrade-'
  * @throws StartupError if the state cannot be saved, or a newer berth wrote it
  */
 export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
-  const { dataDirectory, schema, version, clock, logger } = options
+  const { dataDirectory, schema, version, clock, logger, driver } = options
   const written = dataDirectory.readVersion()
   const writer = written ?? `of schema ${schema}`
   if (schema > SCHEMA) throw newerState(options, writer)
@@ -37,8 +41,14 @@ export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
   const base = `${PREFIX}${written === null ? '' : `${written}-`}s${schema}-to-${version}-s${SCHEMA}`
   const name = unusedName(base, snapshots)
   const file = { name, created_at: toIso(clock.now()), version: writer, schema, clock: clock.state }
+  const servers = storedServers(dataDirectory.database)
   try {
-    await snapshots.save(file, (copy) => copyDatabase(dataDirectory.database, copy))
+    await snapshots.save(
+      file,
+      (copy) => copyDatabase(dataDirectory.database, copy),
+      undefined,
+      (copy) => packServers(driver, servers, copy),
+    )
   } catch (error) {
     throw new StartupError(
       `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another directory with --data.`,

@@ -3,6 +3,7 @@ import { constants, Database as Sqlite } from 'bun:sqlite'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { namesIn } from '../runtime/if-present.ts'
 import { removeTree, removeTreeAside, writePrivate } from './files.ts'
 
 /**
@@ -38,6 +39,19 @@ const BESIDE_STATE: readonly RegExp[] = [
 
 /** The directory of the servers' directories. */
 export const SERVERS = 'servers'
+
+/** End of the name of an archive of a server's files, which is in `SERVERS` beside the servers' directories. */
+const ARCHIVE = '.tar'
+
+/** Returns the path of the archive of a server's files. @param servers the directory `SERVERS` of a state */
+export const serverArchive = (servers: string, id: string): string => join(servers, `${id}${ARCHIVE}`)
+
+/**
+ * Reports whether a state has files of servers in archives: they were copied from where they are kept elsewhere, and are not
+ * yet where they belong.
+ */
+export const hasServerArchives = (state: string): boolean =>
+  namesIn(join(state, SERVERS)).some((name) => name.endsWith(ARCHIVE))
 
 /** Returns the names in a data directory that make up its state. */
 export const stateEntries = (path: string): string[] =>

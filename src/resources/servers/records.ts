@@ -161,15 +161,26 @@ export class ServerRecords {
     return this.#queries.select().from(deletedServers).where(hasNoRecord).all()
   }
 
+  /** Records files that no server has and that are to be removed, by a key that is no server's id. */
+  noteDeleted(key: string, handle: ServerRow['handle']): void {
+    this.#queries.run(
+      sql`INSERT OR REPLACE INTO deleted_servers (id, handle) VALUES (${key}, ${JSON.stringify(handle)})`,
+    )
+  }
+
   /** Records that the files of a deleted server are removed. */
   forgetDeleted(id: string): void {
     this.#queries.run(sql`DELETE FROM deleted_servers WHERE id = ${id}`)
   }
 
+  /** Returns the ids and handles of all servers. */
+  placed(): Pick<ServerRow, 'id' | 'handle'>[] {
+    return this.#queries.select({ id: servers.id, handle: servers.handle }).from(servers).all()
+  }
+
   /** Returns the handles of all servers. */
   handles(): ServerRow['handle'][] {
-    const known = this.#queries.select({ handle: servers.handle }).from(servers).all()
-    return known.map(({ handle }) => handle)
+    return this.placed().map(({ handle }) => handle)
   }
 
   add(row: NewServer): ServerRow {
@@ -233,9 +244,7 @@ export class ServerRecords {
     const charged = this.#queries.transaction(() => {
       this.#listeners.serverDeleting(row)
       const ended = this.#delete(row)
-      this.#queries.run(
-        sql`INSERT OR REPLACE INTO deleted_servers (id, handle) VALUES (${id}, ${JSON.stringify(handle)})`,
-      )
+      this.noteDeleted(id, handle)
       this.#outbox.emit(accountId, 'server.deleted', { server_id: id, tier, region })
       return ended
     })

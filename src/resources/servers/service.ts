@@ -58,7 +58,10 @@ export class ServersService {
   readonly meter: StorageMeter
   readonly networks: ServerNetworks
   /** The records, for code that works for no caller. */
-  readonly records: Pick<ServerRecords, 'find' | 'setPublicUrl' | 'setBuilding'>
+  readonly records: Pick<
+    ServerRecords,
+    'find' | 'placed' | 'setPublicUrl' | 'setBuilding' | 'noteDeleted' | 'forgetDeleted'
+  >
   /** The sandboxes, for code that works for no caller. */
   readonly lifecycle: Pick<
     ServerLifecycle,

@@ -1,6 +1,9 @@
 import { Database as Sqlite } from 'bun:sqlite'
-import { lstatSync } from 'node:fs'
+import { createReadStream, existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { extract } from 'tar-stream'
 import {
   childPath,
   DirectoryChain,
@@ -11,11 +14,14 @@ import {
 } from '../../compute/trees.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
+import { serverArchive } from '../../storage/state.ts'
 
 /** A state to compare: where its database is, and the directory with the files of its servers. */
 export interface ComparedState {
   readonly database: string
   readonly servers: string
+  /** Packs the files of a server that are not there as a tar; null if they are. */
+  readonly pack?: ((id: string) => AsyncIterable<Uint8Array> | null) | undefined
 }
 
 type Change = 'added' | 'removed' | 'changed'
@@ -90,7 +96,7 @@ export async function compareStates(from: ComparedState, to: ComparedState): Pro
   const ids = new Set([...serversOf(before), ...serversOf(after)])
   const files: FilesDiff[] = []
   for (const id of [...ids].sort()) {
-    const [old, now] = [await filesOf(join(from.servers, id)), await filesOf(join(to.servers, id))]
+    const [old, now] = [await filesOfServer(from, id), await filesOfServer(to, id)]
     files.push(compareFiles(id, old, now))
   }
   return { kinds, files: files.filter((server) => differs(server) || !server.is_complete) }
@@ -167,6 +173,40 @@ interface FoundFiles {
   readonly isComplete: boolean
 }
 
+/** Lists the files of a server in a state: those that it packs, those of an archive in it, or of a directory. */
+async function filesOfServer({ servers, pack }: ComparedState, id: string): Promise<FoundFiles> {
+  const packed = pack?.(id) ?? null
+  if (packed !== null) return await filesIn(packed)
+  const archive = serverArchive(servers, id)
+  return existsSync(archive) ? await filesIn(createReadStream(archive)) : await filesOf(join(servers, id))
+}
+
+/** Lists the files of a tar with the marks that they have as files of a directory. */
+async function filesIn(archive: AsyncIterable<Uint8Array>): Promise<FoundFiles> {
+  const files = new Map<string, string>()
+  const entries = extract()
+  const feeding = pipeline(Readable.from(archive, { objectMode: false }), entries)
+  feeding.catch(() => {})
+  for await (const entry of entries) {
+    const { name, type, size = 0, mode = 0, pax, linkname } = entry.header
+    entry.resume()
+    const modifiedAt = Math.floor(Number((pax as Record<string, string> | undefined)?.mtime) * 1000 + CLOSE)
+    if (type === 'link') files.set(name, files.get(linkname ?? '') ?? '')
+    else if (type === 'symlink')
+      files.set(name, markOf('link', Buffer.byteLength(linkname ?? ''), mode, modifiedAt))
+    else if (type !== 'directory') files.set(name, markOf('file', size, mode, modifiedAt))
+    if (files.size >= MAX_FILES) return { files, isComplete: false }
+  }
+  await feeding
+  return { files, isComplete: true }
+}
+
+/** What a time in seconds may lack of the milliseconds that it was made from, because it is no exact number. */
+const CLOSE = 0.001
+
+const markOf = (kind: 'file' | 'link', size: number, mode: number, modifiedAt: number): string =>
+  `${kind} ${size} ${mode & 0o777} ${modifiedAt}`
+
 /**
  * Lists the files below a directory without following links: programs may change it meanwhile. A file counts as changed if
  * its size, its mode or its time of change differs.
@@ -205,7 +245,10 @@ async function filesOf(root: string): Promise<FoundFiles> {
     }
     const stats = unlessGone(() => lstatSync(childPath(chain.current, entry.name)), skip)
     if (stats && !stats.isDirectory() && !stats.isSocket() && !stats.isFIFO())
-      files.set(path, `${stats.size} ${stats.mode} ${Math.floor(stats.mtimeMs)}`)
+      files.set(
+        path,
+        markOf(stats.isSymbolicLink() ? 'link' : 'file', stats.size, stats.mode, Math.floor(stats.mtimeMs)),
+      )
   }
   return { files, isComplete }
 }

@@ -82,12 +82,14 @@ export class Snapshots {
    *
    * @param copyDatabase writes a copy of the database to a path that does not exist
    * @param signal cancels it
+   * @param packServers adds the files of servers that are elsewhere to a directory; by default there are none
    * @throws BerthError 400 for an invalid name
    */
   async save(
     file: Omit<SnapshotFile, 'bytes'>,
     copyDatabase: (path: string) => void,
     signal?: AbortSignal,
+    packServers: (dir: string) => Promise<void> = async () => {},
   ): Promise<Snapshot> {
     checkName(file.name)
     const place = join(this.#dir, file.name)
@@ -104,6 +106,7 @@ export class Snapshots {
         signal,
       )
       if (own.length < entries.length) await this.#copyServers(join(fresh, SERVERS), signal)
+      await packServers(fresh)
       const content: SnapshotFile = { ...file, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
       const old = join(this.#dir, `.old-${file.name}`)
@@ -183,9 +186,15 @@ export class Snapshots {
    *
    * @param to the name of the other one; null for the current state
    * @param copyDatabase writes a copy of the current database to a path that does not exist
+   * @param pack packs the current files of a server that is elsewhere
    * @throws BerthError 404, or 400 if one is damaged or of a newer berth
    */
-  async compare(from: string, to: string | null, copyDatabase: (path: string) => void): Promise<StateDiff> {
+  async compare(
+    from: string,
+    to: string | null,
+    copyDatabase: (path: string) => void,
+    pack: ComparedState['pack'],
+  ): Promise<StateDiff> {
     const before = this.#compared(from)
     const { compareStates } = await import('./compare.ts')
     if (to !== null) return compareStates(before, this.#compared(to))
@@ -193,7 +202,7 @@ export class Snapshots {
     try {
       const database = join(copy, 'berth.db')
       copyDatabase(database)
-      return await compareStates(before, { database, servers: join(this.#path, SERVERS) })
+      return await compareStates(before, { database, servers: join(this.#path, SERVERS), pack })
     } finally {
       removeTree(copy)
     }
