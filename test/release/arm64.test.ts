@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { lacks, Machine, release, version } from './support.ts'
+import { release, version } from './facts.ts'
+import { lacks, Machine } from './support.ts'
 
 /** The kernel starts programs of arm64 by qemu if it is registered here (binfmt_misc); Bun needs that system's C library. */
 const isEmulated =

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { lacks, Machine, release, root, version } from './support.ts'
+import { release, root, version } from './facts.ts'
+import { lacks, Machine } from './support.ts'
 
 const git = (...args: string[]): string => Bun.spawnSync(['git', ...args], { cwd: root }).stdout.toString()
 

@@ -1,8 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { existsSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
+import { missingIn, TOUR } from '../examples/tour.ts'
 import { until } from '../support/processes.ts'
-import { lacks, Machine, owner, readmeCommands, release, version } from './support.ts'
+import { BareRoot, differences, whyNoRoot } from './bare-root.ts'
+import { owner, readmeCommands, release, version } from './facts.ts'
+import { OwnNetwork } from './network.ts'
+import { lacks, Machine, timed } from './support.ts'
 
 const image = `${owner}/berth:${version}`
 const file = join(release, `berth-${version}-image-linux-x64.tar.gz`)
@@ -14,9 +19,9 @@ const reason = !existsSync(file)
 const isSkipped = lacks(reason)
 
 const machine = new Machine()
-/** A network namespace of this test, whose bridge and addresses are out of reach of others. */
-const namespace = `berth-release-${process.pid}`
 const socket = join(machine.path, 'docker.sock')
+/** The engine's bridge and addresses are out of reach of others. */
+let network: OwnNetwork | null = null
 let daemon: Bun.Subprocess | null = null
 
 // `ip netns exec` mounts /sys anew, without control groups; the engine wants those of version 1 or the one tree of version 2.
@@ -60,12 +65,8 @@ async function start(name: string, ...options: string[]): Promise<string> {
 
 beforeAll(async () => {
   if (isSkipped) return
-  await machine.output(['ip', 'netns', 'add', namespace])
-  await machine.output(['ip', '-n', namespace, 'link', 'set', 'lo', 'up'])
-  daemon = Bun.spawn(['ip', 'netns', 'exec', namespace, 'sh', '-c', START, machine.path], {
-    env: machine.env,
-    stdio: ['ignore', 'ignore', 'ignore'],
-  })
+  network = await OwnNetwork.make(machine)
+  daemon = network.start(['sh', '-c', START, machine.path])
   const log = join(machine.path, 'log')
   await until(
     async () => (await docker('version')).exitCode === 0 || daemon?.exitCode !== null,
@@ -84,22 +85,47 @@ afterAll(async () => {
     const pid = Number(readFileSync(join(machine.path, 'pid'), 'utf8'))
     process.kill(pid, 'SIGTERM')
     await daemon.exited
-    await machine.run(['ip', 'netns', 'delete', namespace])
   }
+  await network?.[Symbol.asyncDispose]()
   machine[Symbol.dispose]()
 }, 60_000)
 
-test.skipIf(isSkipped)('the commands of the README load the image and run a first test', async () => {
-  // Its place is a server only once it is published.
-  const [, ...commands] = readmeCommands('docker').split('\n')
-  const began = performance.now()
-  const env = { DOCKER_HOST: `unix://${socket}` }
-  const printed = await machine.output(['sh', '-ec', commands.join('\n')], { cwd: release, env })
-  expect(printed).toEndWith('it works\n')
-  console.log(
-    `docker: from the image to a passed test in ${((performance.now() - began) / 1_000).toFixed(1)} s`,
-  )
-})
+const noRoot = whyNoRoot()
+const isWithoutRoot = isSkipped || lacks(noRoot === null ? null : `the image on a bare root: ${noRoot}`)
+
+test.skipIf(isWithoutRoot)(
+  'a person with Docker and curl alone gets berth by the image, takes the tour, and removes all of it',
+  async () => {
+    if (network === null) throw new Error('There is no network.')
+    await network.startFileServers(8080)
+    // Whoever reaches the engine is in its group.
+    chmodSync(socket, 0o666)
+    const shared = { '/usr/bin/docker': '/usr/bin/docker', '/run/docker.sock': socket }
+    const root = await BareRoot.make('root', {
+      machine,
+      network,
+      packages: ['ca-certificates', 'curl'],
+      shared,
+    })
+    const before = await root.list()
+    await timed('docker', root.output(readmeCommands('docker')))
+    await root.output(`docker run --rm ${image} run -- true`)
+    const printed = await root.output(`
+docker run --detach --name tour ${image} serve --allow-local-webhooks >container
+docker exec tour berth wait --timeout 60s
+${shellQuote(['docker', 'exec', 'tour', 'sh', '-euxc', TOUR])}
+docker rm --force --volumes tour
+docker image rm ${image}
+rm container ${file.slice(release.length + 1)}
+`)
+    expect(missingIn(printed, 'berth')).toEqual([])
+    expect(await root.output('docker ps -aq; docker images -q; docker volume ls -q')).toBe('')
+    const left = differences(before, await root.list())
+    expect(left.filter((path) => path !== '/home/person/.docker')).toEqual([])
+    await dockerOutput('load', '--input', file)
+  },
+  600_000,
+)
 
 test.skipIf(isSkipped)(
   'the image runs as an ordinary user under Landlock, with a random key and a closed control API',
@@ -110,7 +136,7 @@ test.skipIf(isSkipped)(
     expect(printed).toContain('Isolation  landlock')
     const ask = (path: string, ...options: string[]) =>
       machine.output(
-        ['ip', 'netns', 'exec', namespace, 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}'].concat(
+        [...(network?.within ?? []), 'curl', '-s', '-o', '/dev/null', '-w', '%{http_code}'].concat(
           ...options,
           `http://127.0.0.1:4747${path}`,
         ),

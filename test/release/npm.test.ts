@@ -2,11 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../support/ports.ts'
-import { until } from '../support/processes.ts'
-import { lacks, Machine, owner, readmeCommands, release, root, version } from './support.ts'
-
-/** A registry of npm that runs here, at a version that Node.js 18 and later run. */
-const VERDACCIO = '6.1.6'
+import { owner, readmeCommands, version } from './facts.ts'
+import { startNpmRegistry } from './npm-registry.ts'
+import { lacks, Machine } from './support.ts'
 
 const isSkipped = lacks(Bun.which('npm') === null ? 'the packages of npm: there is no npm' : null)
 const machine = new Machine()
@@ -14,66 +12,11 @@ const project = join(machine.path, 'project')
 const berth = join(project, 'node_modules/.bin/berth')
 let registry: Bun.Subprocess | null = null
 
-/** Installs the registry below node_modules, once. */
-async function installVerdaccio(): Promise<string> {
-  const place = join(root, `node_modules/.cache/verdaccio-${VERDACCIO}`)
-  const program = join(place, 'node_modules/verdaccio/bin/verdaccio')
-  if (existsSync(program)) return program
-  mkdirSync(place, { recursive: true })
-  const manifest = {
-    private: true,
-    dependencies: { verdaccio: VERDACCIO },
-    // It names a tag, which registries need not have.
-    overrides: { 'node-fetch': '2.7.0' },
-  }
-  writeFileSync(join(place, 'package.json'), JSON.stringify(manifest))
-  await machine.output(
-    ['npm', 'install', '--silent', '--no-audit', '--no-fund', '--ignore-scripts', '--no-package-lock'],
-    { cwd: place, env: { HOME: process.env.HOME ?? '' } },
-  )
-  return program
-}
-
 beforeAll(async () => {
   if (isSkipped) return
-  const program = await installVerdaccio()
-  const place = join(machine.path, 'registry')
-  mkdirSync(place)
-  const port = freePort()
-  const url = `http://127.0.0.1:${port}`
-  writeFileSync(
-    join(place, 'config.yaml'),
-    `storage: ./storage
-auth: { htpasswd: { file: ./htpasswd } }
-packages: { '**': { access: $all, publish: $authenticated } }
-max_body_size: 200mb
-log: { type: stdout, format: json, level: warn }
-`,
+  registry = await startNpmRegistry(machine, freePort(), (command) =>
+    Bun.spawn([...command], { env: machine.env, stdio: ['ignore', 'ignore', 'ignore'] }),
   )
-  registry = Bun.spawn(
-    ['node', program, '--config', join(place, 'config.yaml'), '--listen', `127.0.0.1:${port}`],
-    {
-      cwd: place,
-      env: machine.env,
-      stdio: ['ignore', 'ignore', 'ignore'],
-    },
-  )
-  await until(
-    async () => (await fetch(`${url}/-/ping`).catch(() => null))?.ok === true,
-    'the registry',
-    60_000,
-  )
-  const login = await fetch(`${url}/-/user/org.couchdb.user:berth`, {
-    method: 'PUT',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'berth', password: 'of-this-test' }),
-  })
-  const { token } = (await login.json()) as { token: string }
-  writeFileSync(join(machine.path, '.npmrc'), `registry=${url}/\n//127.0.0.1:${port}/:_authToken=${token}\n`)
-  machine.env.npm_config_registry = `${url}/`
-  // Those of other systems take half a minute each, and npm does without what is optional and missing.
-  for (const name of [`${owner}-berth-linux-x64-${version}.tgz`, `${owner}-berth-${version}.tgz`])
-    await machine.output(['npm', 'publish', '--silent', join(release, 'npm', name)])
   mkdirSync(project)
   const scripts = { test: 'berth run -- node check.js' }
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'app', version: '1.0.0', scripts }))
@@ -95,11 +38,9 @@ afterAll(async () => {
 test.skipIf(isSkipped)(
   'the package installs from a registry, and runs tests by a script of package.json',
   async () => {
-    const began = performance.now()
     const first = await machine.output(['sh', '-ec', readmeCommands('npm')], { cwd: project })
     expect(first).toEndWith('it works\n')
     const printed = await machine.output(['npm', 'test'], { cwd: project })
-    console.log(`npm: from nothing to a passed test in ${((performance.now() - began) / 1_000).toFixed(1)} s`)
     expect(printed).toContain('status 201')
     expect(readdirSync(join(project, `node_modules/@${owner}`)).sort()).toEqual(['berth', 'berth-linux-x64'])
     const facts = JSON.parse(

@@ -1,8 +1,11 @@
 import { afterAll, describe, expect, test } from 'bun:test'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { parse } from 'yaml'
-import { lacks, Machine, owner, release, root, version } from './support.ts'
+import { shellQuote } from '../../src/runtime/shell-quote.ts'
+import { owner, release, root, version } from './facts.ts'
+import { action, actionScript, gitlabArtifacts, gitlabScript, stepScript } from './job.ts'
+import { lacks, Machine } from './support.ts'
 
 const server = Bun.serve({
   hostname: '127.0.0.1',
@@ -15,62 +18,43 @@ const server = Bun.serve({
 afterAll(() => server.stop(true))
 const mirror = `http://127.0.0.1:${server.port}`
 
-/** The variables that a runner of GitHub sets for a step of an action in a directory. */
-function runner(machine: Machine, action: string): Record<string, string> {
+/** The variables of a job of GitHub. */
+function runner(machine: Machine): Record<string, string> {
   const file = (name: string): string => join(machine.path, name)
   for (const name of ['path', 'env']) if (!existsSync(file(name))) writeFileSync(file(name), '')
   mkdirSync(file('temp'), { recursive: true })
-  return {
-    GITHUB_ACTION_PATH: join(release, 'repositories/setup-berth', action),
-    GITHUB_PATH: file('path'),
-    GITHUB_ENV: file('env'),
-    RUNNER_TEMP: file('temp'),
-  }
+  return { CI: 'true', GITHUB_PATH: file('path'), GITHUB_ENV: file('env'), RUNNER_TEMP: file('temp') }
 }
 
-interface ActionFile {
-  readonly inputs: Record<string, { default: string }>
-  readonly runs: { readonly steps: readonly { run?: string; env?: Record<string, string> }[] }
-}
+/** Runs steps of a job of GitHub, and returns what they print. */
+const runJob = (machine: Machine, ...steps: string[]): Promise<string> =>
+  machine.output(['bash', '-ec', steps.join('')], { env: runner(machine) })
 
-/** Runs the shell steps of a composite action as a runner does: `sh -e` with the inputs in place of their expressions. */
-async function runAction(
-  machine: Machine,
-  action: string,
-  inputs: Record<string, string>,
-  path = '',
-): Promise<string> {
-  const place = join(release, 'repositories/setup-berth', action)
-  const { runs, inputs: declared } = parse(readFileSync(join(place, 'action.yml'), 'utf8')) as ActionFile
-  const filledIn = (expression: string): string =>
-    expression.replaceAll(
-      /\$\{\{ inputs\.([\w-]+) \}\}/g,
-      (_, name: string) => inputs[name] ?? declared[name]?.default ?? '',
-    )
-  let printed = ''
-  for (const { run, env = {} } of runs.steps) {
-    if (run === undefined) continue
-    const given = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, filledIn(value)]))
-    printed += await machine.output(['sh', '-e', '-c', run], {
-      env: { ...runner(machine, action), ...given, PATH: `${path}${machine.env.PATH}` },
-    })
-  }
-  return printed
+/** A suite that fails once it has a server, and its exit code. */
+const FAILING = 'berth servers create lost -q && exit 3'
+
+/** Expects that a program finds the failure in the uploaded report, and that its page is whole. */
+async function expectReport(machine: Machine, uploaded: string, berth: string): Promise<void> {
+  const kept = join(machine.path, 'downloaded')
+  cpSync(uploaded, kept, { recursive: true })
+  expect(await machine.output([berth, 'report', kept])).toContain(join(kept, 'index.html'))
+  expect(readFileSync(join(kept, 'index.html'), 'utf8')).toContain('</html>')
+  expect(readFileSync(join(kept, 'journal.jsonl'), 'utf8')).toContain('"path":"/servers"')
 }
 
 describe('the GitHub Action', () => {
   test('puts berth on PATH, and a second job takes it from the cache', async () => {
     using machine = new Machine()
-    await runAction(machine, '.', { 'download-url': mirror })
+    await runJob(machine, actionScript('.', { 'download-url': mirror }))
     const path = readFileSync(join(machine.path, 'path'), 'utf8').trim()
     expect(path).toBe(join(machine.path, '.cache/berth', version))
     await machine.output(['berth', 'run', '--', 'true'], { env: { PATH: `${path}:${machine.env.PATH}` } })
-    await runAction(machine, '.', { 'download-url': 'http://127.0.0.1:1' })
+    await runJob(machine, actionScript('.', { 'download-url': 'http://127.0.0.1:1' }))
   })
 
   test('starts an instance for the steps that follow, and the report takes its log and ends it', async () => {
     using machine = new Machine()
-    const printed = await runAction(machine, '.', { start: 'true', 'download-url': mirror })
+    const printed = await runJob(machine, actionScript('.', { start: 'true', 'download-url': mirror }))
     const lines = readFileSync(join(machine.path, 'env'), 'utf8').trim().split('\n')
     const env = Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2)))
     expect(Object.keys(env).sort()).toEqual([
@@ -88,23 +72,44 @@ describe('the GitHub Action', () => {
     const authorization = `Bearer ${env.BERTH_API_KEY}`
     expect((await fetch(`${env.BERTH_BASE_URL}/servers`, { headers: { authorization } })).status).toBe(200)
 
-    const path = `${readFileSync(join(machine.path, 'path'), 'utf8').trim()}:`
-    await runAction(machine, 'report', {}, path)
+    await runJob(machine, actionScript('report', {}))
     await expect(fetch(`${env.BERTH_BASE_URL}/servers`)).rejects.toThrow()
     const log = readFileSync(join(machine.path, 'temp/berth-logs/requests.txt'), 'utf8')
     expect(log).toContain('/servers')
     for (const secret of [env.BERTH_API_KEY, env.BERTH_ADMIN_TOKEN]) expect(log).not.toContain(secret ?? '?')
   })
+
+  test('uploads the report of a run that failed, which opens elsewhere', async () => {
+    using machine = new Machine()
+    const run = shellQuote(['berth', 'run', '--', 'sh', '-c', FAILING])
+    const exitCode = 'echo "$?" >exit-code'
+    await runJob(machine, actionScript('.', { 'download-url': mirror }), stepScript(`${run} || ${exitCode}`))
+    expect(readFileSync(join(machine.path, 'exit-code'), 'utf8')).toBe('3\n')
+    await runJob(machine, actionScript('report', {}))
+    const { runs } = parse(readFileSync(join(action, 'report/action.yml'), 'utf8'))
+    const [uploaded] = runs.steps.at(-1).with.path.split('\n')
+    const berth = join(machine.path, '.cache/berth', version, 'berth')
+    await expectReport(machine, join(machine.path, uploaded), berth)
+  })
 })
 
-test('the template of GitLab puts berth on PATH, and refuses another install.sh', async () => {
+test('the template of GitLab puts berth on PATH, keeps the report of a failure, and refuses another install.sh', async () => {
   using machine = new Machine()
-  const template = parse(readFileSync(join(release, 'berth.gitlab-ci.yml'), 'utf8'))
-  const [before] = template['.berth'].before_script
+  const before = gitlabScript()
   const env = { CI_PROJECT_DIR: machine.path, BERTH_DOWNLOAD_URL: mirror }
   const script = `set -eo pipefail\n${before}\nberth run -- true`
   await machine.output(['bash', '-c', script], { env })
   await machine.output(['bash', '-c', script], { env: { ...env, BERTH_DOWNLOAD_URL: 'http://127.0.0.1:1' } })
+  const failed = await machine.run(['bash', '-c', `${script}\nberth run -- sh -c "${FAILING}"`], {
+    env: { ...env, CI: 'true' },
+  })
+  expect(failed.exitCode).toBe(3)
+  const [uploaded = ''] = gitlabArtifacts()
+  await expectReport(
+    machine,
+    join(machine.path, uploaded),
+    join(machine.path, '.cache/berth', version, 'berth'),
+  )
   using other = new Machine()
   const changed = before.replace(/"[0-9a-f]{64}/, `"${'0'.repeat(64)}`)
   const refused = await other.run(['bash', '-c', changed], { env: { ...env, CI_PROJECT_DIR: other.path } })

@@ -1,16 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { expect } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cleanEnvironment } from '../support/serve.ts'
-
-/** The directory of the repository. */
-export const root = join(import.meta.dir, '../..')
-
-/** The release under test, which `scripts/test --release` builds. */
-export const release = process.env.BERTH_TEST_RELEASE ?? join(root, 'dist/release')
-
-export const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-export const owner = readFileSync(join(root, 'scripts/packaging/owner'), 'utf8').trim()
 
 /** How a program ended. */
 export interface Ended {
@@ -72,15 +64,19 @@ export function lacks(reason: string | null): boolean {
   return reason !== null
 }
 
-/**
- * Returns the commands of the README's block for a tool, such as `npm`, with the owner and the version of this release.
- *
- * @throws if the README has no such block
- */
-export function readmeCommands(tool: string): string {
-  const block = new RegExp(`^\`\`\`sh ${tool}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(readme)?.[1]
-  if (block === undefined) throw new Error(`The README has no commands for ${tool}.`)
-  return block.replaceAll('OWNER', owner).replaceAll('VERSION', version)
-}
+/** Seconds in which a person gets from nothing to a passed test. Downloads come from servers of this machine. */
+const SOON = 60
 
-const readme = readFileSync(join(root, 'README.md'), 'utf8')
+/**
+ * Prints how long a person's commands take until their first test has passed.
+ *
+ * @throws if the test has not passed, or not soon
+ */
+export async function timed(who: string, commands: Promise<string>): Promise<void> {
+  const began = performance.now()
+  const printed = await commands
+  const seconds = (performance.now() - began) / 1_000
+  console.log(`${who}: from nothing to a passed test in ${seconds.toFixed(1)} s`)
+  expect(printed.trimEnd()).toEndWith('it works')
+  expect(seconds).toBeLessThan(SOON)
+}

@@ -4,7 +4,8 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFi
 import { join } from 'node:path'
 import { compile } from '../../scripts/compile.ts'
 import { SCHEMA } from '../../src/storage/database.ts'
-import { Machine, release, version } from './support.ts'
+import { release, version } from './facts.ts'
+import { Machine } from './support.ts'
 
 const machine = new Machine()
 const bin = join(machine.path, 'bin')
