@@ -5,6 +5,8 @@
 function main(argv: string[]): Promise<void> {
   if (argv[2] === '__sandboxd')
     return import('./compute/sandboxd/sandboxd.ts').then(({ runSandboxd }) => runSandboxd(argv.slice(3)))
+  if (argv[2] === '__sandboxd-connect')
+    return import('./compute/sandboxd/carrier.ts').then(({ runCarrier }) => runCarrier(argv.slice(3)))
   if (argv[2] === '__landlock')
     return import('./compute/landlock/launcher.ts').then(({ runLauncher }) => runLauncher())
   return import('./cli/index.ts').then(({ runCommandLine }) => runCommandLine(argv.slice(2)))

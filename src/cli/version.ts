@@ -1,4 +1,4 @@
-import manifest from '../../package.json' with { type: 'json' }
+import { VERSION } from '../runtime/version.ts'
 
 /** Commit that the executable was built from, defined by the build. Undefined if run from source. */
 declare const BERTH_COMMIT: string | undefined
@@ -14,7 +14,7 @@ export interface VersionInfo {
 
 /** Returns the version of berth, of its runtime, and the commit. */
 export const versionInfo = (): VersionInfo => ({
-  version: manifest.version,
+  version: VERSION,
   bun: Bun.version,
   system: `${process.platform}-${process.arch}`,
   commit: typeof BERTH_COMMIT === 'string' ? BERTH_COMMIT : null,

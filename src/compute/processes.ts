@@ -19,6 +19,12 @@ export const SANDBOXD_COMMAND = '__sandboxd'
 /** The argument of sandboxd that makes it use standard input and output instead of an inherited socket. */
 export const STDIO = '--stdio'
 
+/** The argument of sandboxd that makes it wait for carriers on a socket, whose path follows. */
+export const LISTEN = '--listen'
+
+/** Name of the hidden command that joins its standard input and output to such a socket, whose path follows. */
+export const CARRIER_COMMAND = '__sandboxd-connect'
+
 const SANDBOXD_ARGUMENTS = /\0__sandboxd\0(?:--stdio\0)?([0-9a-f]{24})\0$/
 
 /**

@@ -1,3 +1,4 @@
+import { VERSION } from '../../runtime/version.ts'
 import type { Limits } from '../driver.ts'
 import {
   type CommandActivity,
@@ -23,9 +24,9 @@ const STOP_MARGIN_MS = 2_000
 
 /** The options of `RemoteSandbox.start`. */
 interface RemoteStart {
-  /** The way to a sandboxd that was started with `--stdio`; belongs to the sandbox from here on. */
+  /** The way to a sandboxd that was started with `--stdio` or `--listen`; belongs to the sandbox from here on. */
   transport: FrameTransport
-  /** How a peer is noticed that is gone; null if the transport reports it. */
+  /** How a peer is noticed that is gone; null if the transport reports it, as one that resumes does. */
   keepAlive: KeepAlive | null
   configuration: Omit<SandboxdConfiguration, 'silenceMs'>
   /** Absolute path of the directory of tools as commands see it. */
@@ -59,7 +60,8 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     const { transport, keepAlive, configuration, remove } = start
     try {
       const client = await SandboxdClient.open(transport, keepAlive)
-      await client.configure({ ...configuration, silenceMs: keepAlive?.silenceMs ?? null })
+      const version = await client.configure({ ...configuration, silenceMs: keepAlive?.silenceMs ?? null })
+      checkVersion(version)
       return new RemoteSandbox(client, start)
     } catch (error) {
       transport.terminate()
@@ -157,6 +159,15 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     await remove()
     return { reason: this.isStopping ? 'It was stopped.' : reason }
   }
+}
+
+/** @throws ComputeError if sandboxd's version is another one than berth's, whose frames may differ */
+function checkVersion(version: string): void {
+  if (version === VERSION) return
+  throw new ComputeError(
+    `The server's image has sandboxd of berth ${version || 'of an unknown version'}, but this is berth ${VERSION}. ` +
+      'Prepare the image with this version of berth.',
+  )
 }
 
 /** Causes faults in a sandbox through its sandboxd. */

@@ -11,8 +11,10 @@ interface ChannelOptions {
   mostWaiting?: number
   /** Receives each frame. An exception is passed to `onBroken`. */
   onFrame: FrameHandler
-  /** Called once when the connection is gone, also after `close`. */
-  onClosed(): void
+  /** Called when the transport accepts bytes again and none wait. */
+  onDrained?(): void
+  /** Called once when the connection is gone, also after `close`. @param reason as the transport knows it */
+  onClosed(reason?: string): void
   /** Called when the peer broke the protocol, or `onFrame` threw. */
   onBroken(error: unknown): void
 }
@@ -31,7 +33,7 @@ export class FrameChannel {
 
   /** Begins to read and write the transport. */
   async open(): Promise<void> {
-    const { transport, onClosed, onBroken } = this.#options
+    const { transport, onDrained, onClosed, onBroken } = this.#options
     await transport.open({
       data: (chunk) => {
         try {
@@ -40,9 +42,22 @@ export class FrameChannel {
           onBroken(error)
         }
       },
-      drain: () => this.#writer.flush(),
+      drain: () => {
+        this.#writer.flush()
+        if (this.#writer.waiting === 0) onDrained?.()
+      },
       closed: onClosed,
     })
+  }
+
+  /** Bytes that wait for the peer. */
+  get pending(): number {
+    return this.#writer.pending
+  }
+
+  /** See `FrameTransport.interruption`. */
+  get interruption(): string | null | undefined {
+    return this.#options.transport.interruption
   }
 
   /** Sends a frame, now or when the peer has room for it. */

@@ -1,5 +1,5 @@
 import { isObject } from '../../runtime/is-object.ts'
-import { LONGEST_TIMER_MS } from '../../runtime/wait.ts'
+import { LONGEST_TIMER_MS, within } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { type ClientCall, ClientCalls } from './client-calls.ts'
@@ -23,11 +23,17 @@ const OVERDUE_MS = 10_000
 /** How often that time may pass again until the command ends, or until it begins. @bound program */
 const MOST_OVERDUE = 6
 
+/** Longest version that is taken from sandboxd. @bound program */
+const MAX_VERSION = 100
+
 /** Calls under way, at most: those that were given up too, since sandboxd ends each. @bound program */
 export const MOST_CALLS = 10_000
 
 /** Milliseconds that sandboxd has to answer a ping. */
 const PONG_MS = 5_000
+
+/** The same over a transport that may be interrupted, which notices that itself by then. */
+const RESUMED_PONG_MS = 30_000
 
 /** How a dead peer is noticed on a carrier that does not report it, such as a connection to another machine. */
 export interface KeepAlive {
@@ -47,7 +53,7 @@ export const KEEP_ALIVE: KeepAlive = { everyMs: 5_000, silenceMs: 15_000 }
  */
 export class SandboxdClient {
   readonly #executions = new Map<number, SandboxdExecution>()
-  readonly #ready = Promise.withResolvers<void>()
+  readonly #ready = Promise.withResolvers<string>()
   readonly #closed = Promise.withResolvers<string>()
   readonly #timers = new Map<number, Timer>()
   /** Begin the commands that were asked for while none may begin; null while any may. */
@@ -87,7 +93,7 @@ export class SandboxdClient {
       maxPayload: MAX_FROM_SANDBOXD,
       mostWaiting: MOST_WAITING,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
-      onClosed: () => this.close('sandboxd ended.'),
+      onClosed: (reason) => this.close(reason ?? 'sandboxd ended.'),
       onBroken: (error) => this.close(`sandboxd broke the protocol: ${error}`),
     })
     this.#calls = new ClientCalls(this.#channel)
@@ -115,15 +121,15 @@ export class SandboxdClient {
     return this.#executions.size
   }
 
-  /** Sends the configuration; resolves when sandboxd takes commands. Throws `ComputeError`. */
-  async configure(configuration: SandboxdConfiguration): Promise<void> {
+  /** Sends the configuration; resolves to sandboxd's version when that takes commands. Throws `ComputeError`. */
+  async configure(configuration: SandboxdConfiguration): Promise<string> {
     this.#channel.sendJson(FRAME.configure, 0, configuration)
-    await this.#ready.promise
+    return this.#ready.promise
   }
 
-  /** Starts a command. Throws `ComputeError` when the connection is over. */
+  /** Starts a command. Throws `ComputeError` when the connection is over or interrupted. */
   exec(command: SandboxdCommand): SandboxdExecution {
-    if (this.#over) throw new ComputeError(NOT_RUNNING)
+    this.#checkConnection()
     this.#lastId = (this.#lastId + 1) >>> 0
     const id = this.#lastId
     const execution = new SandboxdExecution(id, command, this.#channel, (graceMs) =>
@@ -151,10 +157,10 @@ export class SandboxdClient {
     }
   }
 
-  /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over. */
+  /** Calls a service of sandboxd. Throws `ComputeError` when the connection is over or interrupted. */
   call(name: CallName, input: object): ClientCall {
     if (this.#calls.size === MOST_CALLS) this.close('sandboxd ends no calls.')
-    if (this.#over) throw new ComputeError(NOT_RUNNING)
+    this.#checkConnection()
     this.#lastId = (this.#lastId + 1) >>> 0
     return this.#calls.start(this.#lastId, name, input)
   }
@@ -189,18 +195,29 @@ export class SandboxdClient {
     this.#closed.resolve(reason)
   }
 
+  get #isInterrupted(): boolean {
+    return typeof this.#channel.interruption === 'string'
+  }
+
+  #checkConnection(): void {
+    if (this.#over) throw new ComputeError(NOT_RUNNING)
+    const { interruption } = this.#channel
+    if (typeof interruption === 'string')
+      throw new ComputeError(`The server cannot be reached at present. ${interruption}`)
+  }
+
   #receive(kind: number, id: number, payload: Uint8Array): void {
     if (this.#over) return
     this.#heardAt = performance.now()
-    if (kind === FRAME.ready) this.#receiveReady()
+    if (kind === FRAME.ready) this.#receiveReady(payload)
     else if (kind === FRAME.pong) this.#receivePong()
     else if (!this.#calls.receive(id, kind, payload)) this.#receiveOf(id, kind, payload)
   }
 
-  #receiveReady(): void {
+  #receiveReady(payload: Uint8Array): void {
     if (this.#isReady) throw new ProtocolError('sandboxd is ready a second time')
     this.#isReady = true
-    this.#ready.resolve()
+    this.#ready.resolve(new TextDecoder().decode(payload.subarray(0, MAX_VERSION)))
   }
 
   #receivePong(): void {
@@ -238,7 +255,10 @@ export class SandboxdClient {
 
   /** Ends the sandbox if a command does not begin, whether sandboxd lives or was stopped. */
   #expectStart(execution: SandboxdExecution): void {
-    const late = (): void => this.close('sandboxd did not begin a command.')
+    const late = (): void => {
+      if (this.#isInterrupted) timer.refresh()
+      else this.close('sandboxd did not begin a command.')
+    }
     const timer = setTimeout(late, this.#overdueMs * MOST_OVERDUE)
     timer.unref()
     const cancel = (): void => clearTimeout(timer)
@@ -264,10 +284,18 @@ export class SandboxdClient {
 
   /** @param times how often the command was found overdue before */
   async #ping(id: number, times: number): Promise<void> {
-    const alive = await Promise.race([this.drained().then(() => true), Bun.sleep(PONG_MS).then(() => false)])
+    const pongMs = this.#channel.interruption === undefined ? PONG_MS : RESUMED_PONG_MS
+    const alive =
+      this.#isInterrupted ||
+      (await within(
+        pongMs,
+        this.drained().then(() => true),
+        false,
+      ))
     const execution = this.#executions.get(id)
-    if (!alive) this.close('sandboxd does not respond.')
+    if (!alive && !this.#isInterrupted) this.close('sandboxd does not respond.')
     else if (execution === undefined) return
+    else if (this.#isInterrupted) this.#watch(id, this.#overdueMs, times)
     else if (execution.isDelivering) this.#watch(id, this.#overdueMs)
     else if (times === MOST_OVERDUE) this.close('sandboxd did not end a command.')
     else this.#watch(id, this.#overdueMs, times + 1)

@@ -1,11 +1,12 @@
 import { closeSync, read, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
 import { maxOpenFiles } from '../../runtime/open-files.ts'
+import { VERSION } from '../../runtime/version.ts'
 import { loadLibc, loadMemoryMeter } from '../../system/calls.ts'
 import { confine } from '../../system/linux/confinement.ts'
 import { loadDescriptorCalls } from '../../system/linux/descriptors.ts'
 import type { Libc } from '../../system/system.ts'
-import { findDescendants, killAll, readChildren, terminate } from '../processes.ts'
+import { findDescendants, killAll, LISTEN, readChildren, STDIO, terminate } from '../processes.ts'
 import type { TerminalSize } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
@@ -22,13 +23,14 @@ import {
   OOM_SCORE_FD,
   REPORT_READER_FD,
   RULES_SOCKET,
+  SANDBOXD_FD,
   type SandboxdConfiguration,
   type SpawnRequest,
 } from './protocol.ts'
 import type { ServedCalls } from './served-calls.ts'
 import { SpawnError } from './start.ts'
 import { Terminals } from './terminals.ts'
-import { inheritedTransport } from './transport.ts'
+import { type FrameTransport, PipeTransport, QuietSocketTransport } from './transport.ts'
 import { Watchdog } from './watchdog.ts'
 
 /** Most looks for processes that an earlier look has missed. @bound program */
@@ -173,7 +175,7 @@ class Sandboxd {
       this.#giveUp(error)
       return
     }
-    channel.send(FRAME.ready, 0)
+    channel.send(FRAME.ready, 0, new TextEncoder().encode(VERSION))
   }
 
   /** Ends sandboxd when no frame has come for `silenceMs`: berth, or the way to it, is gone. */
@@ -282,8 +284,8 @@ function reapOrphans(libc: Libc, waitedFor: ReadonlySet<number>): void {
 
 /**
  * Runs the hidden command `berth __sandboxd`: the process inside a sandbox that starts commands for berth. Serves the
- * socket that it inherits as descriptor 3, or standard input and output with `--stdio`. Ends, with everything it
- * started, when that closes, because berth may have been killed. Imports only Bun and a few small files: every running
+ * socket that it inherits as descriptor 3, or standard input and output with `--stdio`, or carriers that come and go with
+ * `--listen PATH`. Ends, with everything it started, when that closes, because berth may have been killed. Imports only Bun and a few small files: every running
  * server pays for it in memory and start time.
  *
  * @param args those behind `__sandboxd`
@@ -291,16 +293,19 @@ function reapOrphans(libc: Libc, waitedFor: ReadonlySet<number>): void {
 export async function runSandboxd(args: readonly string[]): Promise<void> {
   const libc = loadLibc()
   libc.leaveKeyring()
+  // First, since loading a file would wait for the threads.
+  const transport = await inheritedTransport(args, libc)
   // Its threads start while the rest of this process does.
   const awaitThreads = startPoolThreads(libc)
   // Ends with its socket, in order, not by a terminal's signals, which are meant for berth.
   for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(name, () => {})
   const exit = async (): Promise<void> => {
     await sandboxd.shutdown()
+    await transport.finish?.()
     process.exit(0)
   }
   const channel = new FrameChannel({
-    transport: inheritedTransport(args, libc),
+    transport,
     maxPayload: MAX_TO_SANDBOXD,
     onFrame: (kind, id, payload) => sandboxd.receive(kind, id, payload),
     onClosed: () => void exit(),
@@ -313,6 +318,20 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   await channel.open()
   // What runs from here on is worth compiling early, unlike the start.
   Bun.unsafe.setJITPolicy(1)
+}
+
+/**
+ * Returns sandboxd's end: its standard input and output with `--stdio`, carriers with `--listen` and a path, otherwise the
+ * socket that it inherits.
+ */
+async function inheritedTransport(args: readonly string[], libc: Libc): Promise<FrameTransport> {
+  const [kind, path] = args
+  if (kind === LISTEN && path !== undefined) {
+    const { ListeningTransport } = await import('./listen.ts')
+    return new ListeningTransport(path)
+  }
+  if (!args.includes(STDIO)) return new QuietSocketTransport(SANDBOXD_FD, libc)
+  return new PipeTransport(Bun.file(0).stream(), Bun.file(1).writer())
 }
 
 /**

@@ -1,7 +1,5 @@
 import { once } from '../../runtime/once.ts'
 import type { Libc } from '../../system/system.ts'
-import { STDIO } from '../processes.ts'
-import { SANDBOXD_FD } from './protocol.ts'
 
 /** A stream of bytes to and from a peer, which carries the frames. */
 export interface FrameTransport {
@@ -11,14 +9,24 @@ export interface FrameTransport {
   write(bytes: Uint8Array): number
   /** Closes the connection at once; drops what was not sent. `closed` is called. */
   terminate(): void
+  /**
+   * Why nothing reaches the peer at present, while `write` keeps the bytes for later; null if it does. A transport
+   * without it is either open or closed.
+   */
+  readonly interruption?: string | null
+  /**
+   * Resolves when the peer has what was written, and knows that no more comes. A transport without it says so by its
+   * end.
+   */
+  finish?(): Promise<void>
 }
 
 /** Receives the events of a transport. */
 export interface TransportHandlers {
   data(chunk: Uint8Array): void
   drain(): void
-  /** Called once, when the connection is gone. */
-  closed(): void
+  /** Called once, when the connection is gone. @param reason a sentence, if more is known than that */
+  closed(reason?: string): void
 }
 
 /** A connected socket, which one process inherited from the other. */
@@ -142,7 +150,7 @@ export class PipeTransport implements FrameTransport {
  * A connected socket of a process that idles for long. As long as Bun has a socket of its own, it wakes each second to
  * look for timeouts: that is most of what an idle server costs. This one is read as any file is.
  */
-class QuietSocketTransport extends PipeTransport {
+export class QuietSocketTransport extends PipeTransport {
   readonly #fd: number
   readonly #libc: Pick<Libc, 'send'>
 
@@ -160,10 +168,4 @@ class QuietSocketTransport extends PipeTransport {
     const sent = this.#libc.send(this.#fd, bytes)
     return sent === bytes.length ? sent : sent + super.write(bytes.subarray(sent))
   }
-}
-
-/** Returns sandboxd's end: its standard input and output with `--stdio`, otherwise the socket that it inherits. */
-export function inheritedTransport(args: readonly string[], libc: Libc): FrameTransport {
-  if (!args.includes(STDIO)) return new QuietSocketTransport(SANDBOXD_FD, libc)
-  return new PipeTransport(Bun.file(0).stream(), Bun.file(1).writer())
 }
