@@ -5,7 +5,7 @@ import type { LocalDriverOptions } from '../local/isolation.ts'
 import { selectMachineTools } from '../local/machine-tools.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
 import { type SystemPath, systemDirectories } from '../local/system-files.ts'
-import { SANDBOX_TOOLS, ToolsDirectory } from '../local/tools-directory.ts'
+import { isOn, SANDBOX_TOOLS, ToolsDirectory } from '../local/tools-directory.ts'
 import { EtcDirectory } from './etc.ts'
 
 /** Paths inside the sandbox of sandboxd's executable and, when berth runs from source, of its source files. */
@@ -88,7 +88,7 @@ export class SharedFiles {
       passwd: `${USER}:x:1000:1000:${USER}:/workspace:/bin/sh\n`,
       group: `${USER}:x:1000:\n`,
     })
-    this.#tools.prepare(this.#find().path)
+    this.#tools.prepare(isOn(this.#find().path))
     return { etc: this.#etc.path, etcDirectories, tools: this.#tools.path }
   }
 

@@ -24,6 +24,12 @@ export interface Engine {
   /** Tries whether the engine responds and what it can do. Never throws. */
   probe(): Promise<EngineProbe>
 
+  /** Returns `EngineProbe.id`, which is another one if another engine responds there by now. */
+  identify(): Promise<string>
+
+  /** Reports whether the engine has an image; null if only a start can tell. */
+  hasImage(reference: string): Promise<boolean | null>
+
   /** Creates an empty storage. Does nothing if there is one of this name. */
   createStorage(storage: StorageSpec): Promise<void>
 
@@ -152,6 +158,12 @@ export interface EngineInventory {
 
 /** Absolute path of a server's workspace in its instance. */
 export const WORKSPACE_PATH = '/workspace'
+
+/** Absolute path of the directory of a server's caches in its instance, which an engine may keep from one to the next. */
+export const CACHES_PATH = '/var/cache/berth'
+
+/** Absolute path of the socket at which process 1 accepts carriers of `exec`. */
+export const LISTEN_PATH = '/run/berth.sock'
 
 /** Absolute path in the image of the directory with berth's tools. */
 export const TOOLS_PATH = '/opt/berth'

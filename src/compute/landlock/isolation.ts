@@ -15,7 +15,7 @@ import { selectMachineTools } from '../local/machine-tools.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { systemDirectories } from '../local/system-files.ts'
-import type { ToolsDirectory } from '../local/tools-directory.ts'
+import { isOn, type ToolsDirectory } from '../local/tools-directory.ts'
 import { removeTreeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
 import type { LandlockPlan } from './plan.ts'
@@ -131,7 +131,7 @@ export class LandlockIsolation implements LocalIsolation {
     const etc = selectEtc()
     const tools = selectMachineTools(this.#options)
     const path = tools.path.join(':')
-    this.#tools.prepare(path)
+    this.#tools.prepare(isOn(path))
     const system = [...systemDirectories(), ...etc.directories, ...etc.files, ...tools.shown].map(
       ({ real }) => real,
     )

@@ -11,7 +11,7 @@ import {
   type ServerToStart,
   toolchainsOf,
 } from './isolation.ts'
-import { ToolsDirectory } from './tools-directory.ts'
+import { isOn, ToolsDirectory } from './tools-directory.ts'
 
 /** Returns the tools for commands that see this machine's own file tree. */
 export const hostTools = ({ dataDir, self }: LocalDriverOptions): ToolsDirectory =>
@@ -31,7 +31,7 @@ export function hostLaunch(
   { path, tmp, sees }: { path: string; tmp: string; sees: 'selected' | 'all' },
 ): Launch {
   const { self } = options
-  tools.prepare(path)
+  tools.prepare(isOn(path))
   return {
     argv: [...self.argv, ...sandboxdArguments(marker)],
     env: { PATH: path, ...SANDBOXD_ENVIRONMENT },

@@ -28,6 +28,12 @@ const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']
 /** The directory of tools that are before those of the machine on PATH, relative to that of all. */
 const FRONT = 'front'
 
+/** Returns what reports whether a program of this machine is on a PATH. */
+export const isOn =
+  (path: string) =>
+  (program: string): boolean =>
+    Bun.which(program, { PATH: path }) !== null
+
 /** The directory of tools for sandboxes with a file tree of their own, relative to the data directory. */
 export const SANDBOX_TOOLS = 'sandbox/opt'
 
@@ -73,9 +79,9 @@ export class ToolsDirectory {
   /**
    * Writes the missing files, again only if the directory is gone. Running sandboxes may be using it.
    *
-   * @param path the PATH of commands, without the tools
+   * @param has reports whether commands have a program on their PATH, without the tools
    */
-  prepare(path: string): void {
+  prepare(has: (program: string) => boolean): void {
     if (this.#prepared && existsSync(join(this.path, 'bin'))) return
     // Bun takes its role from the name under which it is started.
     const link = join(this.pathInSandbox, 'lib/node')
@@ -84,7 +90,7 @@ export class ToolsDirectory {
     keepScript(join(this.path, 'bin/bunx'), bunScript(`${quote(this.#program)} x`, 'x'))
     keepScript(join(this.path, 'bin/node'), nodeScript(quote(this.#program), quote(link)))
     // Distributions have no program of this name, which scripts and Procfiles call.
-    if (Bun.which('python3', { PATH: path }) === null) rmSync(join(this.path, 'bin/python'), { force: true })
+    if (!has('python3')) rmSync(join(this.path, 'bin/python'), { force: true })
     else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
     const front = quote(join(this.pathInSandbox, FRONT))
     const before = {
@@ -93,7 +99,7 @@ export class ToolsDirectory {
     }
     for (const [name, script] of Object.entries(before)) {
       const file = join(this.path, FRONT, name)
-      if (Bun.which(name, { PATH: path }) === null) rmSync(file, { force: true })
+      if (!has(name)) rmSync(file, { force: true })
       else keepScript(file, script)
     }
     for (const name of PROGRAM_NAMES) {

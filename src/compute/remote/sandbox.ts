@@ -38,6 +38,8 @@ interface RemoteStart {
   limits: Limits
   /** The mechanism that enforces the memory limit. */
   memoryEnforcedBy: string
+  /** Returns why the sandbox has ended that nobody stopped; null if only the connection says it. */
+  whyEnded?(): Promise<string | null>
   /** Removes the sandbox with all that runs in it, whether sandboxd responds or not; resolves when it is gone. */
   remove(): Promise<void>
 }
@@ -76,7 +78,7 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     this.tools = start.tools
     this.caches = start.caches
     this.#network = start.network
-    this.exited = this.#waitForExit(start.remove)
+    this.exited = this.#waitForExit(start)
     this.faultInjection = new RemoteFaultInjection(client, start, (full) => this.fillStorage(full))
   }
 
@@ -103,6 +105,11 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     const call = this.call('occupied', {})
     call.stream.end()
     return readBoolean('occupied', await call.result)
+  }
+
+  /** Whether calls are under way, such as a file that is read. */
+  get isCalled(): boolean {
+    return this.sandboxd.calls > 0
   }
 
   /** Calls a service of its sandboxd, such as those of `RemoteWorkspace`. Throws `ComputeError` when it is gone. */
@@ -154,10 +161,11 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     await call.result
   }
 
-  async #waitForExit(remove: () => Promise<void>): Promise<{ reason: string }> {
+  async #waitForExit({ whyEnded, remove }: RemoteStart): Promise<{ reason: string }> {
     const reason = await this.sandboxd.closed
+    const why = this.isStopping ? null : await whyEnded?.()
     await remove()
-    return { reason: this.isStopping ? 'It was stopped.' : reason }
+    return { reason: this.isStopping ? 'It was stopped.' : (why ?? reason) }
   }
 }
 

@@ -5,7 +5,13 @@ import { pathTooLarge, plainPaths } from '../local/workspace-path.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
-import { FILE_PIECE, type FileCallName, ProtocolError, READ_REQUEST_BYTES } from '../sandboxd/protocol.ts'
+import {
+  FILE_PIECE,
+  type FileArea,
+  type FileCallName,
+  ProtocolError,
+  READ_REQUEST_BYTES,
+} from '../sandboxd/protocol.ts'
 import {
   type DirectoryEntry,
   MAX_READ_BYTES,
@@ -45,6 +51,8 @@ interface RemoteWorkspaceOptions {
   connect(): Promise<Pick<SandboxdClient, 'call'>>
   /** Absolute path of a directory of this machine in which to prepare what is sent; out of reach of servers. */
   staging: string
+  /** Which of the server's files these are; `workspace` by default. */
+  area?: FileArea
 }
 
 /**
@@ -56,10 +64,12 @@ interface RemoteWorkspaceOptions {
  */
 export class RemoteWorkspace implements Workspace {
   readonly #connect: RemoteWorkspaceOptions['connect']
+  readonly #files: FileArea
   readonly #area: StagingArea
 
-  constructor({ connect, staging }: RemoteWorkspaceOptions) {
+  constructor({ connect, staging, area = 'workspace' }: RemoteWorkspaceOptions) {
     this.#connect = connect
+    this.#files = area
     this.#area = new StagingArea(staging, process.platform === 'linux')
   }
 
@@ -184,7 +194,7 @@ export class RemoteWorkspace implements Workspace {
 
   async #call(name: FileCallName, input: object): Promise<ClientCall> {
     const client = await this.#connect()
-    return client.call(name, input)
+    return client.call(name, { ...input, area: this.#files })
   }
 
   /** Calls a service that only answers. */

@@ -121,6 +121,11 @@ export class SandboxdClient {
     return this.#executions.size
   }
 
+  /** How many calls are under way. */
+  get calls(): number {
+    return this.#calls.size
+  }
+
   /** Sends the configuration; resolves to sandboxd's version when that takes commands. Throws `ComputeError`. */
   async configure(configuration: SandboxdConfiguration): Promise<string> {
     this.#channel.sendJson(FRAME.configure, 0, configuration)

@@ -3,20 +3,34 @@ import { join } from 'node:path'
 import { LocalWorkspace } from '../local/workspace.ts'
 import type { Staging, WatchFilter, Workspace, WorkspaceFile } from '../workspace.ts'
 import type { ServedCall } from './call-stream.ts'
-import { FILE_PIECE, type FileCallName, READ_REQUEST_BYTES } from './protocol.ts'
+import { FILE_PIECE, type FileArea, type FileCallName, READ_REQUEST_BYTES } from './protocol.ts'
 
 /** Most bytes of the paths of a manifest. @bound program */
 const MAX_PATHS_BYTES = 64 * 1024 * 1024
 
+/** Where a server's files are. */
+export interface FileDirectories {
+  /** Absolute path of the workspace. */
+  readonly workspace: string
+  /** Absolute path of the directory of caches; null if berth reaches it itself. */
+  readonly caches: string | null
+}
+
 /**
- * Carries out a call about the workspace's files: as berth does itself for a workspace of its own machine, with the same
+ * Carries out a call about the server's files: as berth does itself for a workspace of its own machine, with the same
  * code. What is prepared is in the workspace itself under a temporary name, because no other directory need be on its
  * file system. The server's programs can change it there, but sandboxd may do no more than they may.
- *
- * @param root the workspace's directory, absolute
  */
-export async function serveFileCalls(name: FileCallName, call: ServedCall, root: string): Promise<void> {
-  await FILE_SERVICES[name](call, new LocalWorkspace(root, true, root))
+export async function serveFileCalls(
+  name: FileCallName,
+  call: ServedCall,
+  { workspace, caches }: FileDirectories,
+): Promise<void> {
+  const area: FileArea = call.input.area === 'caches' ? 'caches' : 'workspace'
+  const root = area === 'caches' ? caches : workspace
+  if (root === null) throw new Error('The server has no directory of caches.')
+  const counted = area === 'caches' ? null : caches
+  await FILE_SERVICES[name](call, new LocalWorkspace(root, true, root, counted))
 }
 
 const FILE_SERVICES: Readonly<

@@ -134,6 +134,8 @@ export const RULES_SOCKET = { domain: AF_NETLINK, type: SOCK_RAW, protocol: NETL
 export interface SandboxdConfiguration {
   /** Absolute path of the workspace as commands see it; their home directory. */
   workspace: string
+  /** Absolute path of the directory of caches; absent if berth reaches it itself. */
+  caches?: string
   /** The clean base environment of every command. */
   env: Record<string, string>
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
@@ -191,6 +193,9 @@ export type CallName =
 export type FileCallName =
   | ('list' | 'entries' | 'stat' | 'unchanged' | 'read' | 'open' | 'write' | 'remove')
   | ('moveIn' | 'mergeIn' | 'manifest' | 'pack' | 'unpack' | 'watch' | 'usage')
+
+/** What a call about files concerns: the workspace, which is the default, or the caches, which count as its usage. */
+export type FileArea = 'workspace' | 'caches'
 
 /** Largest piece of a file that is read at a time. */
 export const FILE_PIECE = 256 * 1024

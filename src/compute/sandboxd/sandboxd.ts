@@ -114,9 +114,9 @@ class Sandboxd {
 
   async #loadCalls(): Promise<ServedCalls> {
     const { ServedCalls } = await import('./served-calls.ts')
-    const marker = this.#configuration?.marker ?? ''
-    const workspace = this.#configuration?.workspace ?? ''
-    return new ServedCalls(this.#options.channel, { marker, root: process.pid, find: this.#find, workspace })
+    const { marker = '', workspace = '', caches = null } = this.#configuration ?? {}
+    const processes = { marker, root: process.pid, find: this.#find }
+    return new ServedCalls(this.#options.channel, { ...processes, workspace, caches })
   }
 
   /** Ends every process of the server but this one, and gives up what is under way for berth. */

@@ -3,18 +3,17 @@ import { readActivity } from '../local/ports.ts'
 import { commandMarker, isStopped, killPresent, signal, stopAll } from '../processes.ts'
 import type { LoopbackHost } from '../sandbox.ts'
 import type { CallStream, ServedCall } from './call-stream.ts'
+import type { FileDirectories } from './file-services.ts'
 import type { CallName, FileCallName } from './protocol.ts'
 
 /** What services act on: the server's processes, as sandboxd sees them, and its files. */
-export interface ServiceContext {
+export interface ServiceContext extends FileDirectories {
   /** First 24 hex digits of their markers. */
   readonly marker: string
   /** The process from which all descend. */
   readonly root: number
   /** Returns the pids of all that commands have started. */
   find(): number[]
-  /** Absolute path of the workspace. */
-  readonly workspace: string
 }
 
 /** A failure whose kind is reported to berth. */
@@ -102,11 +101,11 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
   usage: files('usage'),
 }
 
-/** Returns a service of the workspace's files, which is loaded when one is first called. */
+/** Returns a service of the server's files, which is loaded when one is first called. */
 function files(name: FileCallName): Service {
-  return async (call, { workspace }) => {
+  return async (call, directories) => {
     const { serveFileCalls } = await import('./file-services.ts')
-    await serveFileCalls(name, call, workspace)
+    await serveFileCalls(name, call, directories)
   }
 }
 

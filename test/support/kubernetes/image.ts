@@ -15,7 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { EXECUTABLE_PATH, SERVER_USER, TOOLS_PATH } from '../../../src/compute/engine/engine.ts'
-import { ToolsDirectory } from '../../../src/compute/local/tools-directory.ts'
+import { isOn, ToolsDirectory } from '../../../src/compute/local/tools-directory.ts'
 import { testCache } from './executable.ts'
 
 /** The image of servers. */
@@ -41,7 +41,7 @@ export async function writeImages(archive: string, executable: string): Promise<
   const work = mkdtempSync(`${archive}.`)
   try {
     const tools = new ToolsDirectory(join(work, 'layer', TOOLS_PATH), EXECUTABLE_PATH, TOOLS_PATH)
-    tools.prepare('/usr/bin:/bin')
+    tools.prepare(isOn('/usr/bin:/bin'))
     mkdirSync(join(work, 'layer', EXECUTABLE_PATH, '..'), { recursive: true })
     copyFileSync(executable, join(work, 'layer', EXECUTABLE_PATH))
     const own = join(work, 'berth.tar')
@@ -74,7 +74,7 @@ export async function writeImages(archive: string, executable: string): Promise<
 }
 
 /** Returns the path of the base as a tar archive; it is made once, which takes half a minute. */
-async function baseLayer(): Promise<string> {
+export async function baseLayer(): Promise<string> {
   const { VERSION_CODENAME: suite = 'stable' } = osRelease()
   const wanted = createHash('sha256')
     .update([BASE_VERSION, suite, process.arch, ...PACKAGES].join())

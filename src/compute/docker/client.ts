@@ -1,0 +1,237 @@
+import { accessSync, constants } from 'node:fs'
+import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import { isObject } from '../../runtime/is-object.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { Endpoint, EngineTls } from './address.ts'
+import { HijackedTransport } from './hijacked-transport.ts'
+
+/** The newest version of the Docker Engine API whose documentation this was written from, and the oldest that does. */
+const NEWEST_API = '1.48'
+const OLDEST_API = '1.40'
+
+/** Milliseconds for a response. A start of a container on a slow disk takes seconds. */
+const RESPONSE_MS = 120_000
+
+/** Longest message of an engine that is shown, in characters. @bound system */
+const MAX_MESSAGE = 500
+
+/** A request to the engine. */
+interface EngineRequest {
+  readonly query?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: object
+  /** Sent as a tar archive in place of `body`. */
+  readonly archive?: ReadableStream<Uint8Array> | Blob
+  readonly signal?: AbortSignal
+  /** Milliseconds until the response begins; 120,000 by default, null for no limit. */
+  readonly timeoutMs?: number | null
+}
+
+type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
+
+/** The engine refused a request. */
+export class EngineRefusal extends Error {
+  override readonly name = 'EngineRefusal'
+
+  /** @param status of the response @param message as the engine said it */
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message.slice(0, MAX_MESSAGE))
+  }
+}
+
+/** The engine could not be reached, or did not respond. */
+export class EngineUnreachable extends ComputeError {}
+
+/**
+ * Speaks the Docker Engine API (docs.docker.com/reference/api/engine), which Podman speaks too, over a Unix socket or TCP.
+ * Every request has a connection of its own: none is sent twice because an old one was closed.
+ */
+export class DockerClient {
+  readonly #endpoint: Endpoint
+  readonly #tls: EngineTls | null
+  /** What a person calls the engine, with its address. */
+  readonly #name: string
+  #version: Promise<string> | null = null
+
+  /**
+   * @param name of the address for messages, without a credential
+   * @param tls null for a connection without TLS
+   */
+  constructor(endpoint: Endpoint, name: string, tls: EngineTls | null) {
+    this.#endpoint = endpoint
+    this.#name = name
+    this.#tls = tls
+  }
+
+  /** Reports whether the engine responds within some milliseconds. Throws `EngineUnreachable`. */
+  async ping(timeoutMs: number): Promise<void> {
+    const response = await this.#fetch('GET', '/_ping', { timeoutMs })
+    await response.text()
+  }
+
+  /** Returns the response's JSON. Throws `EngineRefusal`, `EngineUnreachable`. */
+  async json(method: Method, path: string, request: EngineRequest = {}): Promise<unknown> {
+    const response = await this.request(method, path, request)
+    try {
+      return await response.json()
+    } catch (error) {
+      throw this.#unreachable(error)
+    }
+  }
+
+  /** Makes a request whose response nobody reads. Throws `EngineRefusal`, `EngineUnreachable`. */
+  async send(method: Method, path: string, request: EngineRequest = {}): Promise<void> {
+    const response = await this.request(method, path, request)
+    await response.arrayBuffer()
+  }
+
+  /** Returns a response, whose body is the caller's to read. Throws `EngineRefusal`, `EngineUnreachable`. */
+  async request(method: Method, path: string, request: EngineRequest = {}): Promise<Response> {
+    const response = await this.#fetch(method, await this.#path(path, request.query), request)
+    if (response.ok || response.status === 304) return response
+    throw new EngineRefusal(response.status, messageIn(await response.text()))
+  }
+
+  /**
+   * Makes a request that turns its connection into a stream of bytes each way, as attach and exec do.
+   *
+   * @throws EngineRefusal
+   * @throws EngineUnreachable
+   */
+  async hijack(
+    path: string,
+    { query, body }: Pick<EngineRequest, 'query' | 'body'>,
+  ): Promise<HijackedTransport> {
+    const target = await this.#path(path, query)
+    const text = body === undefined ? '' : JSON.stringify(body)
+    const head = [
+      `POST ${target} HTTP/1.1`,
+      'Host: docker',
+      'Connection: Upgrade',
+      'Upgrade: tcp',
+      ...(body === undefined ? [] : ['Content-Type: application/json']),
+      `Content-Length: ${Buffer.byteLength(text)}`,
+    ]
+    let outcome: Awaited<ReturnType<typeof HijackedTransport.connect>>
+    try {
+      outcome = await HijackedTransport.connect(
+        this.#endpoint,
+        this.#tls,
+        `${head.join('\r\n')}\r\n\r\n${text}`,
+      )
+    } catch (error) {
+      throw this.#unreachable(error)
+    }
+    if (outcome instanceof HijackedTransport) return outcome
+    throw new EngineRefusal(outcome.status, messageIn(outcome.text))
+  }
+
+  async #path(path: string, query: EngineRequest['query']): Promise<string> {
+    this.#version ??= this.#negotiate()
+    const version = await this.#version.catch((error: unknown) => {
+      this.#version = null
+      throw error
+    })
+    const text = new URLSearchParams(query).toString()
+    return `/v${version}${path}${text === '' ? '' : `?${text}`}`
+  }
+
+  /** Returns the newest version that both know. */
+  async #negotiate(): Promise<string> {
+    const response = await this.#fetch('GET', '/_ping', {})
+    await response.text()
+    const theirs = response.headers.get('api-version') ?? OLDEST_API
+    if (compareVersions(theirs, OLDEST_API) < 0)
+      throw new ComputeError(
+        `${this.#name} speaks version ${theirs} of the Docker Engine API, and berth needs ${OLDEST_API} or later. Upgrade it.`,
+      )
+    return compareVersions(theirs, NEWEST_API) < 0 ? theirs : NEWEST_API
+  }
+
+  async #fetch(method: Method, path: string, request: EngineRequest): Promise<Response> {
+    const { body, archive, signal, timeoutMs = RESPONSE_MS } = request
+    const late = new AbortController()
+    const timer =
+      timeoutMs === null
+        ? null
+        : setTimeout(() => late.abort(new Error('it did not respond in time')), timeoutMs)
+    const tls = this.#tls
+    try {
+      return await fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
+        method,
+        ...(body === undefined
+          ? {}
+          : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+        ...(archive === undefined ? {} : { body: archive, headers: { 'Content-Type': 'application/x-tar' } }),
+        ...(this.#endpoint.kind === 'unix' ? { unix: this.#endpoint.path } : {}),
+        ...(tls === null ? {} : { tls }),
+        signal: AbortSignal.any([late.signal, ...(signal === undefined ? [] : [signal])]),
+        keepalive: false,
+        redirect: 'error',
+        // Bun's own limit for a silent connection; one with events may be silent for days.
+        timeout: false,
+      } as RequestInit)
+    } catch (error) {
+      throw this.#unreachable(late.signal.aborted ? late.signal.reason : error)
+    } finally {
+      if (timer !== null) clearTimeout(timer)
+    }
+  }
+
+  get #authority(): string {
+    const endpoint = this.#endpoint
+    if (endpoint.kind === 'unix') return 'docker'
+    return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
+  }
+
+  #unreachable(error: unknown): EngineUnreachable {
+    if (error instanceof EngineUnreachable) return error
+    const reason = this.#reason(error)
+    return new EngineUnreachable(`${this.#name} cannot be reached: ${reason}`, { cause: error })
+  }
+
+  /** Returns why the engine cannot be reached and what to do, in sentences. */
+  #reason(error: unknown): string {
+    const endpoint = this.#endpoint
+    if (endpoint.kind === 'unix') {
+      try {
+        accessSync(endpoint.path, constants.R_OK | constants.W_OK)
+      } catch (refusal) {
+        if (codeOf(refusal) === 'EACCES')
+          return 'this user may not use its socket. Add the user to the group of the socket (for Docker: "sudo usermod -aG docker $USER", then log in again), or run the engine rootless.'
+        return 'its socket does not exist. Start the engine (for Docker: "sudo systemctl start docker"), or name another with --engine.'
+      }
+    }
+    if (/certificate|CERT|TLS|SSL/.test(`${codeOf(error)} ${messageOf(error)}`))
+      return `its certificate or that of berth was refused (${messageOf(error)}). Name the directory with ca.pem, cert.pem and key.pem with --engine-tls.`
+    return `${plainReason(error)}. Start the engine, or name another with --engine.`
+  }
+}
+
+/** Returns a refusal of the system in words. */
+function plainReason(error: unknown): string {
+  const code = codeOf(error) ?? ''
+  if (/REFUSED|ConnectionRefused|FailedToOpenSocket/i.test(code)) return 'nothing listens there'
+  if (/RESET|CLOSED|ConnectionClosed/i.test(code)) return 'it closed the connection'
+  return messageOf(error).replace(/\.$/, '')
+}
+
+/** Returns the message of an error's body. */
+function messageIn(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text)
+    if (isObject(body) && typeof body.message === 'string') return body.message.trim()
+  } catch {
+    // Not of the engine itself, such as a proxy's page.
+  }
+  return text.trim()
+}
+
+function compareVersions(a: string, b: string): number {
+  const [ma = 0, na = 0] = a.split('.').map(Number)
+  const [mb = 0, nb = 0] = b.split('.').map(Number)
+  return ma - mb || na - nb
+}

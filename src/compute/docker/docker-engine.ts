@@ -1,0 +1,436 @@
+import { messageOf } from '../../runtime/error-info.ts'
+import { fieldsOf, isObject } from '../../runtime/is-object.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import {
+  type Engine,
+  type EngineInstance,
+  type EngineInventory,
+  type EngineProbe,
+  EXECUTABLE_PATH,
+  type InstanceEnd,
+  type InstanceSpec,
+  LISTEN_PATH,
+  type StorageSpec,
+} from '../engine/engine.ts'
+
+import { CARRIER_COMMAND } from '../processes.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { FrameTransport } from '../sandboxd/transport.ts'
+import { type DockerClient, EngineRefusal } from './client.ts'
+import {
+  type ContainerSettings,
+  cachesOf,
+  containerSettings,
+  labelsFromText,
+  labelsToText,
+  ownedBy,
+} from './container.ts'
+import type { HijackedTransport } from './hijacked-transport.ts'
+import { ServerImages } from './server-images.ts'
+
+/** Milliseconds that a removal may take, and between two looks whether it has ended. */
+const REMOVAL_MS = 60_000
+const REMOVAL_POLL_MS = 15
+
+/** Milliseconds after which events are asked for again, when the engine has ended them. */
+const EVENTS_PAUSE_MS = 500
+
+/** Longest line of the stream of events. @bound system */
+const MAX_EVENT_BYTES = 1024 * 1024
+
+/** Name of the network that berth makes. */
+const BERTH_NETWORK = 'berth'
+
+/** The options of `DockerEngine`. */
+interface DockerEngineOptions {
+  client: DockerClient
+  /** What a person calls the engine, with its address. */
+  name: string
+  /** Whether a local Unix socket leads to it, which closes when either end is gone. */
+  isLocal: boolean
+  /** The version of this berth. */
+  version: string
+  /** `none`, `berth`, or the name of a network of the engine. */
+  network: string
+  runtime: string | null
+  /** Whether images that it lacks are pulled. */
+  pulls: boolean
+  logger: Logger
+}
+
+/** What is known of an engine while it is the same one. */
+interface EngineFacts {
+  readonly id: string
+  readonly description: string
+  readonly platform: string
+  readonly processors: number
+  readonly isPodman: boolean
+  readonly notes: readonly string[]
+}
+
+/** Runs servers in containers of one Docker Engine, or of Podman, which speaks the same API. */
+export class DockerEngine implements Engine {
+  readonly name = 'docker'
+  readonly carrier: 'attach' | 'exec'
+  readonly #options: DockerEngineOptions
+  readonly #client: DockerClient
+  readonly #images: ServerImages
+  /** Carriers of containers that run, until `connect` takes them. */
+  readonly #attached = new Map<string, HijackedTransport>()
+  /** Forgotten when the engine was away: another may respond then. */
+  #facts: Promise<EngineFacts> | null = null
+  #network: Promise<void> | null = null
+
+  constructor(options: DockerEngineOptions) {
+    const { client, isLocal, pulls, name, version } = options
+    this.#options = options
+    this.#client = client
+    this.carrier = isLocal ? 'attach' : 'exec'
+    this.#images = new ServerImages({ client, pulls, name, version })
+  }
+
+  async probe(): Promise<EngineProbe> {
+    try {
+      const { id, description, platform, notes } = await this.#known()
+      const { network } = this.#options
+      return {
+        available: true,
+        ...{ id, description, platform, notes },
+        network: network === 'none' ? 'none' : `the network ${network} of the engine`,
+        enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
+      }
+    } catch (error) {
+      const { reason, remedy } = splitSentences(messageOf(error))
+      return { available: false, reason, remedy }
+    }
+  }
+
+  async identify(): Promise<string> {
+    return (await this.#known()).id
+  }
+
+  hasImage(reference: string): Promise<boolean> {
+    return this.#do(`look for the image ${reference}`, () => this.#images.has(reference))
+  }
+
+  createStorage({ name, labels, image }: StorageSpec): Promise<void> {
+    return this.#do(`make the volume ${name}`, async () => {
+      const isOwn = await this.#images.isOwn(image)
+      for (const volume of [name, cachesOf(name)])
+        await this.#client.send('POST', '/volumes/create', {
+          body: { Name: volume, Labels: labelsToText(labels) },
+        })
+      // The engine gives an empty volume the owner that its image has at that path; other images have none.
+      if (!isOwn) await this.#images.giveVolumes(name, cachesOf(name))
+    })
+  }
+
+  removeStorage(name: string): Promise<void> {
+    return this.#do(`remove the volume ${name}`, async () => {
+      for (const volume of [cachesOf(name), name]) await this.#untilGone('DELETE', `/volumes/${volume}`)
+    })
+  }
+
+  hasStorage(name: string): Promise<boolean> {
+    return this.#do(
+      `look for the volume ${name}`,
+      async () => (await this.#find(`/volumes/${name}`)) !== null,
+    )
+  }
+
+  run(spec: InstanceSpec): Promise<EngineInstance> {
+    return this.#do('start the server', async () => {
+      const [{ processors, isPodman }, isOwn] = await Promise.all([
+        this.#known(),
+        this.#images.isOwn(spec.image),
+      ])
+      const { network, runtime } = this.#options
+      if (network === BERTH_NETWORK) await this.#makeNetwork()
+      const tools = isOwn ? null : await this.#images.toolsVolume()
+      const settings: ContainerSettings = {
+        carrier: this.carrier,
+        isPodman,
+        network,
+        runtime,
+        processors,
+        tools,
+      }
+      const created = fieldsOf(
+        await this.#client.json('POST', '/containers/create', {
+          query: { name: spec.name },
+          body: containerSettings(spec, settings),
+        }),
+      )
+      const instance = { id: String(created.Id), name: spec.name, labels: spec.labels, node: null }
+      try {
+        // Before the start: what process 1 writes first is not kept.
+        if (this.carrier === 'attach') this.#attached.set(instance.id, await this.#attach(instance))
+        await this.#client.send('POST', `/containers/${instance.id}/start`)
+        return instance
+      } catch (error) {
+        this.#attached.get(instance.id)?.terminate()
+        this.#attached.delete(instance.id)
+        await this.remove(instance).catch(() => {})
+        throw error instanceof EngineRefusal ? startRefused(spec.image, error) : error
+      }
+    })
+  }
+
+  async connect(instance: EngineInstance): Promise<FrameTransport> {
+    if (this.carrier === 'exec') return this.#do('reach the server', () => this.#exec(instance))
+    const attached = this.#attached.get(instance.id)
+    this.#attached.delete(instance.id)
+    if (attached === undefined) throw new ComputeError('The connection to the server has ended.')
+    return attached
+  }
+
+  remove(instance: EngineInstance): Promise<void> {
+    return this.#do('remove a container', () =>
+      this.#untilGone('DELETE', `/containers/${instance.id}`, { force: '1', v: '1' }),
+    )
+  }
+
+  list(owner: string): Promise<EngineInventory> {
+    return this.#do('list its containers', async () => {
+      const filters = JSON.stringify({ label: ownedBy(owner) })
+      const [containers, { Volumes }] = await Promise.all([
+        this.#client.json('GET', '/containers/json', { query: { all: '1', filters } }),
+        this.#client.json('GET', '/volumes', { query: { filters } }).then(fieldsOf),
+      ])
+      const volumes = new Map(
+        rows(Volumes).map(({ Name, Labels }) => [String(Name), labelsFromText(fieldsOf(Labels))]),
+      )
+      return {
+        instances: rows(containers).map(({ Id, Names, Labels }) => ({
+          id: String(Id),
+          name: String(Array.isArray(Names) ? Names[0] : '').replace(/^\//, ''),
+          labels: labelsFromText(fieldsOf(Labels)),
+          node: null,
+        })),
+        // That of the caches goes with the other one.
+        storages: [...volumes]
+          .filter(
+            ([name]) => !name.endsWith(cachesOf('')) || !volumes.has(name.slice(0, -cachesOf('').length)),
+          )
+          .map(([name, labels]) => ({ name, labels })),
+      }
+    })
+  }
+
+  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable {
+    const over = new AbortController()
+    void this.#watch(owner, ended, over.signal)
+    return { [Symbol.dispose]: () => over.abort() }
+  }
+
+  async #watch(
+    owner: string,
+    ended: (instance: EngineInstance, end: InstanceEnd) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    /** Containers in which the kernel has ended something for lack of memory. */
+    const short = new Set<string>()
+    let since: number | null = null
+    while (!signal.aborted) {
+      try {
+        const filters = JSON.stringify({ type: ['container'], event: ['oom', 'die'], label: ownedBy(owner) })
+        const query = { filters, ...(since === null ? {} : { since: (since / 1e9).toFixed(9) }) }
+        const response = await this.#client.request('GET', '/events', { query, signal, timeoutMs: null })
+        for await (const event of jsonLines(response)) {
+          const { Action, status, Actor, timeNano } = event
+          if (typeof timeNano === 'number') since = timeNano + 1
+          const { ID, Attributes } = fieldsOf(Actor)
+          const id = String(ID)
+          const attributes = fieldsOf(Attributes)
+          if ((Action ?? status) === 'oom') short.add(id)
+          else
+            ended(
+              { id, name: String(attributes.name), labels: labelsFromText(attributes), node: null },
+              describeEnd(Number(attributes.exitCode ?? -1), short.delete(id)),
+            )
+        }
+      } catch (error) {
+        if (!signal.aborted) this.#options.logger.debug('the events of the engine have ended', { error })
+      }
+      // Another engine may listen there next.
+      this.#facts = null
+      this.#network = null
+      this.#images.forget()
+      if (!signal.aborted) await Bun.sleep(EVENTS_PAUSE_MS)
+    }
+  }
+
+  #known(): Promise<EngineFacts> {
+    if (this.#facts === null) {
+      const facts = this.#lookAt()
+      this.#facts = facts
+      facts.catch(() => {
+        if (this.#facts === facts) this.#facts = null
+      })
+    }
+    return this.#facts
+  }
+
+  async #lookAt(): Promise<EngineFacts> {
+    const [info, version] = await Promise.all([
+      this.#client.json('GET', '/info').then(fieldsOf),
+      this.#client.json('GET', '/version').then(fieldsOf),
+    ])
+    const components = rows(version.Components).map(({ Name }) => String(Name))
+    const isPodman = components.some((name) => name.startsWith('Podman'))
+    // Podman makes an id up for each response.
+    const id = isPodman ? `podman:${digest(`${info.Name} ${info.DockerRootDir}`)}` : String(info.ID)
+    const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : []
+    const lacks = (
+      [
+        ['MemoryLimit', 'memory'],
+        ['PidsLimit', 'processes'],
+        ['CpuCfsQuota', 'processors'],
+      ] as const
+    ).flatMap(([field, word]) => (info[field] === false ? [word] : []))
+    return {
+      id,
+      description: `${isPodman ? 'Podman' : 'Docker Engine'} ${version.Version}`,
+      platform: `${version.Os}/${version.Arch}`,
+      processors: Number(info.NCPU) || 1,
+      isPodman,
+      notes: [
+        ...(lacks.length === 0
+          ? []
+          : [`The engine does not limit ${lacks.join(', ')}: its kernel lacks the control groups for that.`]),
+        ...(options.some((option) => option.includes('seccomp'))
+          ? []
+          : ['The engine filters no system calls (seccomp), so servers reach more of its kernel.']),
+      ],
+    }
+  }
+
+  async #attach({ id }: EngineInstance): Promise<HijackedTransport> {
+    return this.#client.hijack(`/containers/${id}/attach`, {
+      query: { stream: '1', stdin: '1', stdout: '1', stderr: '1' },
+    })
+  }
+
+  async #exec({ id }: EngineInstance): Promise<HijackedTransport> {
+    const command = [EXECUTABLE_PATH, CARRIER_COMMAND, LISTEN_PATH]
+    const created = fieldsOf(
+      await this.#client.json('POST', `/containers/${id}/exec`, {
+        body: { AttachStdin: true, AttachStdout: true, AttachStderr: true, Tty: false, Cmd: command },
+      }),
+    )
+    return this.#client.hijack(`/exec/${created.Id}/start`, { body: { Detach: false, Tty: false } })
+  }
+
+  /** Makes berth's network, in which servers reach the outside and not each other. */
+  #makeNetwork(): Promise<void> {
+    this.#network ??= (async () => {
+      if ((await this.#find(`/networks/${BERTH_NETWORK}`)) !== null) return
+      const made = this.#client.send('POST', '/networks/create', {
+        body: {
+          Name: BERTH_NETWORK,
+          Driver: 'bridge',
+          CheckDuplicate: true,
+          Options: { 'com.docker.network.bridge.enable_icc': 'false' },
+        },
+      })
+      await made.catch((error: unknown) => {
+        // Another berth has made it.
+        if (!(error instanceof EngineRefusal && error.status === 409)) throw error
+      })
+    })()
+    this.#network.catch(() => {
+      this.#network = null
+    })
+    return this.#network
+  }
+
+  /** Returns what the engine knows of something, null if there is no such thing. */
+  async #find(path: string): Promise<Record<string, unknown> | null> {
+    try {
+      return fieldsOf(await this.#client.json('GET', path))
+    } catch (error) {
+      if (error instanceof EngineRefusal && error.status === 404) return null
+      throw error
+    }
+  }
+
+  /** Removes something; resolves when the engine does not have it any more. */
+  async #untilGone(method: 'DELETE', path: string, query?: Record<string, string>): Promise<void> {
+    const until = performance.now() + REMOVAL_MS
+    for (;;) {
+      try {
+        await this.#client.send(method, path, { ...(query && { query }) })
+        // Podman says so before a container that removes itself is gone.
+        if ((await this.#find(path + (path.startsWith('/containers') ? '/json' : ''))) === null) return
+      } catch (error) {
+        if (!(error instanceof EngineRefusal)) throw error
+        if (error.status === 404) return
+        // Its removal is under way, or a container that uses it is being removed.
+        if ((error.status !== 409 && error.status !== 500) || performance.now() > until) throw error
+      }
+      await Bun.sleep(REMOVAL_POLL_MS)
+    }
+  }
+
+  /** Does something, and explains a refusal. @param what as in "could not …" */
+  async #do<T>(what: string, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      if (!(error instanceof EngineRefusal)) throw error
+      throw new ComputeError(refusalText(this.#options.name, what, error), { cause: error })
+    }
+  }
+}
+
+/** Explains why an engine refused a start. */
+function startRefused(image: string, error: EngineRefusal): Error {
+  const isMissing = /no such file or directory|executable file not found/.test(error.message)
+  if (!isMissing || !error.message.includes(EXECUTABLE_PATH)) return error
+  return new ComputeError(
+    `The image ${image} cannot run servers: berth's executable needs glibc there, which Debian, Ubuntu, Fedora and their like have, and Alpine has not. Choose an image based on one of these.`,
+    { cause: error },
+  )
+}
+
+function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {
+  const said = message.replace(/\.?$/, '.')
+  if (/no space left on device/i.test(message))
+    return `${name} could not ${what}, because its disk is full. Free space there, for example with "docker system prune".`
+  const remedy = status >= 500 ? ' Look at the log of the engine.' : ''
+  return `${name} could not ${what}: ${said}${remedy}`
+}
+
+/** Says why a container has ended. */
+function describeEnd(exitCode: number, wasShort: boolean): InstanceEnd {
+  if (exitCode === 137 && wasShort) return { cause: 'memory', reason: 'It ran out of memory.' }
+  if (exitCode === 137) return { cause: 'exit', reason: 'Its container was killed.' }
+  if (exitCode === 0) return { cause: 'exit', reason: 'Its container has ended.' }
+  return { cause: 'exit', reason: `Its container has ended with status ${exitCode}.` }
+}
+
+/** Yields the JSON objects of a response that has one a line. */
+async function* jsonLines(response: Response): AsyncGenerator<Record<string, unknown>> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true })
+    const lines = text.split('\n')
+    text = lines.pop() ?? ''
+    if (text.length > MAX_EVENT_BYTES) throw new Error('an event is too long')
+    for (const line of lines) if (line.trim() !== '') yield fieldsOf(JSON.parse(line))
+  }
+}
+
+const rows = (value: unknown): Record<string, unknown>[] =>
+  Array.isArray(value) ? value.filter(isObject) : []
+
+const digest = (text: string): string =>
+  new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)
+
+/** Takes the first sentence of a text as the reason, and the others as the remedy. */
+function splitSentences(text: string): { reason: string; remedy: string } {
+  const end = text.search(/\. [A-Z]/)
+  if (end === -1) return { reason: text, remedy: 'Look at the log of the engine.' }
+  return { reason: text.slice(0, end + 1), remedy: text.slice(end + 2) }
+}

@@ -1,0 +1,148 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
+import { systemRandom } from '../../runtime/random.ts'
+import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
+import { ComputeError } from '../sandbox.ts'
+import { type DockerClient, EngineRefusal } from './client.ts'
+
+/** The label of an image that berth has made: its version. */
+export const VERSION_LABEL = 'berth.version'
+
+/** Milliseconds that a pull may take. */
+const PULL_MS = 600_000
+
+/** The options of `ServerImages`. */
+interface ServerImagesOptions {
+  client: DockerClient
+  /** What a person calls the engine, with its address. */
+  name: string
+  /** The version of this berth, which that of the image's executable has to be. */
+  version: string
+  /** Whether images that the engine lacks are pulled. */
+  pulls: boolean
+}
+
+/** Returns the reference of berth's own image. */
+export const ownImage = (version: string): string => `berth-server:${version}`
+
+/**
+ * The images of servers on one engine. Berth's own, `berth-server`, has its executable and tools, and its directories belong
+ * to the user of servers. Any other image gets them from that one by volumes.
+ */
+export class ServerImages {
+  readonly #options: ServerImagesOptions
+  /** Those that the engine had, and whether they are berth's own. */
+  readonly #found = new Map<string, boolean>()
+  #tools: Promise<string> | null = null
+
+  constructor(options: ServerImagesOptions) {
+    this.#options = options
+  }
+
+  /** Reports whether the engine has an image. Throws `EngineRefusal`. */
+  async has(reference: string): Promise<boolean> {
+    return (await this.#find(reference)) !== null
+  }
+
+  /** Forgets which images the engine has. */
+  forget(): void {
+    this.#found.clear()
+    this.#tools = null
+  }
+
+  /**
+   * Reports whether an image is berth's own, having pulled it if that is permitted. Throws `ComputeError` if the engine does
+   * not have it.
+   */
+  async isOwn(reference: string): Promise<boolean> {
+    const found = await this.#find(reference)
+    if (found !== null) return found
+    const { pulls, name, version } = this.#options
+    if (reference === ownImage(version))
+      throw new ComputeError(
+        `${name} has no image ${reference}, in which servers run. Make it with "berth engine prepare".`,
+      )
+    if (!pulls)
+      throw new ComputeError(
+        `${name} has no image ${reference}. Pull it there (with "docker pull ${reference}"), or start berth with --pull missing.`,
+      )
+    await pullImage(this.#options.client, reference)
+    return (await this.#find(reference)) ?? false
+  }
+
+  /** Gives empty volumes to the user of servers: the engine takes the owner from the image's directories. */
+  async giveVolumes(workspace: string, caches: string): Promise<void> {
+    await this.#mountOnce([
+      [workspace, WORKSPACE_PATH],
+      [caches, CACHES_PATH],
+    ])
+  }
+
+  /** Returns the name of the volume that has berth's tools, filled from its own image at the first call. */
+  toolsVolume(): Promise<string> {
+    this.#tools ??= (async () => {
+      const volume = `berth-tools-${this.#options.version}`
+      await this.#mountOnce([[volume, TOOLS_PATH]])
+      return volume
+    })()
+    this.#tools.catch(() => {
+      this.#tools = null
+    })
+    return this.#tools
+  }
+
+  /** Makes a container of berth's own image that never runs. The engine fills empty volumes as it makes it. */
+  async #mountOnce(volumes: readonly (readonly [source: string, target: string])[]): Promise<void> {
+    const { client, version } = this.#options
+    const image = ownImage(version)
+    await this.isOwn(image)
+    const suffix = Buffer.from(systemRandom.bytes(6)).toString('hex')
+    const created = fieldsOf(
+      await client.json('POST', '/containers/create', {
+        query: { name: `berth-fill-${suffix}` },
+        body: {
+          Image: image,
+          Entrypoint: [EXECUTABLE_PATH],
+          NetworkDisabled: true,
+          HostConfig: {
+            NetworkMode: 'none',
+            Mounts: volumes.map(([Source, Target]) => ({ Type: 'volume', Source, Target })),
+          },
+        },
+      }),
+    )
+    await client.send('DELETE', `/containers/${created.Id}`, { query: { force: '1' } })
+  }
+
+  /** Returns whether an image is berth's own; null if the engine does not have it. */
+  async #find(reference: string): Promise<boolean | null> {
+    const known = this.#found.get(reference)
+    if (known !== undefined) return known
+    const { client, version } = this.#options
+    try {
+      const image = fieldsOf(await client.json('GET', `/images/${encodeURIComponent(reference)}/json`))
+      const label = fieldsOf(fieldsOf(image.Config).Labels)[VERSION_LABEL]
+      if (label !== undefined && label !== version)
+        throw new ComputeError(
+          `The image ${reference} is of berth ${String(label)}, and this is berth ${version}. Make it anew with "berth engine prepare".`,
+        )
+      this.#found.set(reference, label === version)
+      return label === version
+    } catch (error) {
+      if (error instanceof EngineRefusal && error.status === 404) return null
+      throw error
+    }
+  }
+}
+
+/** Has an engine pull an image. Throws `ComputeError`, `EngineRefusal`. */
+export async function pullImage(client: DockerClient, reference: string): Promise<void> {
+  const [, name = reference, tag] = /^(.*?)(?::([^:/@]+))?$/.exec(reference) ?? []
+  const query = { fromImage: name, ...(name.includes('@') ? {} : { tag: tag ?? 'latest' }) }
+  const response = await client.request('POST', '/images/create', { query, timeoutMs: PULL_MS })
+  // The status is of the beginning; how it ended is in the last lines.
+  const failure = /"error":"((?:[^"\\]|\\.)*)"/.exec(await response.text())?.[1]
+  if (failure !== undefined)
+    throw new ComputeError(
+      `The engine could not pull ${reference}: ${JSON.parse(`"${failure}"`)}. Check its name, and whether the engine reaches the registry.`,
+    )
+}

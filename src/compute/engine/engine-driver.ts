@@ -1,0 +1,275 @@
+import { join } from 'node:path'
+import type { Connection } from '../../runtime/connection.ts'
+import type { Logger } from '../../runtime/logger.ts'
+import {
+  type ComputeDriver,
+  type Limits,
+  NO_WISH,
+  type Placement,
+  type Probe,
+  type Remains,
+  type Sender,
+  type ServerHandle,
+  type ServerWish,
+} from '../driver.ts'
+import { baseEnvironment } from '../local/isolation.ts'
+import { ToolsDirectory } from '../local/tools-directory.ts'
+import { RemoteWorkspace } from '../remote/workspace.ts'
+import { ComputeError, type Sandbox, type SandboxPaths } from '../sandbox.ts'
+import type { Workspace } from '../workspace.ts'
+import {
+  CACHES_PATH,
+  type Engine,
+  EXECUTABLE_PATH,
+  type InstanceEnd,
+  TOOLS_PATH,
+  WORKSPACE_PATH,
+} from './engine.ts'
+import { EngineServer, type ServerContext } from './engine-server.ts'
+import { type EngineHandle, engineHandle, isEngineHandle, newName } from './names.ts'
+import { EngineNotes } from './owner.ts'
+
+/** The PATH of an image that sets none. */
+const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** Ends of instances that are kept, of those that nobody has asked for. @bound system */
+const MOST_ENDS = 1_000
+
+/** The options of `EngineDriver`. */
+export interface EngineDriverOptions {
+  engine: Engine
+  /** What a person calls the engine, with its address. */
+  name: string
+  /** Absolute path of the data directory. */
+  dataDir: string
+  /** Whether the data directory is removed when berth ends. */
+  ephemeral: boolean
+  /** Reference of the image of servers for which no other is chosen. */
+  image: string
+  logger: Logger
+  /** Returns the URL at which commands reach berth's API; null if there is none. */
+  baseUrl(network: 'own' | 'shared'): string | null
+  /** Returns further variables of every command of a server. */
+  environment(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
+  /** Prepares a server's caches, before its first command. */
+  prepareCaches(serverId: string, caches: Workspace): Promise<void>
+}
+
+/**
+ * Runs servers on an engine, each in an instance of its own whose process 1 is sandboxd. Files are reached through that,
+ * also those of a server that is stopped: see `EngineServer`.
+ */
+export class EngineDriver implements ComputeDriver {
+  readonly keepsFilesHere = false
+  readonly #options: EngineDriverOptions
+  readonly #notes: EngineNotes
+  readonly #context: ServerContext
+  readonly #servers = new Map<string, EngineServer>()
+  /** Names of the instances that this process has begun. */
+  readonly #begun = new Set<string>()
+  readonly #ends = new Map<string, PromiseWithResolvers<InstanceEnd>>()
+  #watch: Disposable | null = null
+
+  constructor(options: EngineDriverOptions) {
+    const { engine, dataDir, ephemeral, image, logger } = options
+    this.#options = options
+    const notes = new EngineNotes(dataDir)
+    this.#notes = notes
+    this.#context = {
+      ...{ engine, ephemeral, image, logger },
+      get owner() {
+        return notes.owner
+      },
+      endOf: (id) => this.#endOf(id).promise,
+      environment: (serverId) => this.#environment(serverId),
+      files: (sandbox, area) =>
+        new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
+      prepareCaches: options.prepareCaches,
+      begin: (name) => {
+        this.#begun.add(name)
+        this.#watchEnds()
+      },
+      check: (handle) => this.#check(handle),
+    }
+  }
+
+  get name(): Engine['name'] {
+    return this.#options.engine.name
+  }
+
+  async probe(): Promise<Probe> {
+    const { engine, image } = this.#options
+    const probe = await engine.probe()
+    if (!probe.available) return probe
+    const isMissing = (await engine.hasImage(image).catch(() => null)) === false
+    return {
+      available: true,
+      network: 'own',
+      enforced: async () => ({
+        isolation: engine.name === 'docker' ? 'container' : 'pod',
+        ...probe.enforced,
+        disk: 'watchdog',
+        network: probe.network,
+        user: 'own',
+      }),
+      notes: [
+        ...probe.notes,
+        ...(isMissing ? [`The engine has no image ${image}: make it with "berth engine prepare".`] : []),
+      ],
+    }
+  }
+
+  async create(serverId: string, { image, root }: ServerWish = NO_WISH): Promise<EngineHandle> {
+    const { engine, ephemeral } = this.#options
+    const { owner } = this.#notes
+    const name = newName(owner, serverId)
+    this.#notes.begin(name)
+    try {
+      const id = await engine.identify()
+      await engine.createStorage({
+        name,
+        labels: { owner, server: serverId, ephemeral },
+        bytes: 0,
+        image: image ?? this.#options.image,
+      })
+      return {
+        kind: 'engine',
+        compute: engine.name,
+        engine: id,
+        storage: name,
+        server: serverId,
+        image,
+        root,
+      }
+    } catch (error) {
+      await engine.removeStorage(name).then(
+        () => this.#notes.end(name),
+        () => {},
+      )
+      throw error
+    }
+  }
+
+  keep(handle: ServerHandle): void {
+    this.#notes.end(engineHandle(handle, this.name).storage)
+  }
+
+  async start(_serverId: string, handle: ServerHandle, limits: Limits): Promise<Sandbox> {
+    return this.#server(handle).start(limits)
+  }
+
+  workspace(handle: ServerHandle): Workspace {
+    const server = this.#server(handle)
+    return new RemoteWorkspace({ connect: () => server.connect(), staging: this.#staging })
+  }
+
+  placement(handle: ServerHandle): Placement {
+    const { image, root } = engineHandle(handle, this.name)
+    return { image: image ?? this.#options.image, root, node: null, cause: null }
+  }
+
+  async emptyCaches(handle: ServerHandle): Promise<void> {
+    await this.#server(handle).emptyCaches()
+  }
+
+  async checkFiles(handle: ServerHandle): Promise<void> {
+    await this.#check(engineHandle(handle, this.name))
+  }
+
+  takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains {
+    const owned = new Set(servers.flatMap((handle) => (isEngineHandle(handle) ? [handle.storage] : [])))
+    const doomed = new Set(deleted.flatMap((handle) => (isEngineHandle(handle) ? [handle.storage] : [])))
+    const blank = [...this.#notes.begun].filter((storage) => !owned.has(storage) && !doomed.has(storage))
+    const hadOwner = this.#notes.hasOwner
+    const { engine } = this.#options
+    return {
+      kept: [],
+      end: async () => {
+        if (!hadOwner) return
+        const { instances } = await engine.list(this.#notes.owner)
+        await Promise.all(
+          instances.filter(({ name }) => !this.#begun.has(name)).map((instance) => engine.remove(instance)),
+        )
+      },
+      remove: async () => {
+        for (const storage of blank) {
+          await engine.removeStorage(storage)
+          this.#notes.end(storage)
+        }
+        for (const storage of owned) this.#notes.end(storage)
+      },
+    }
+  }
+
+  async destroy(handle: ServerHandle): Promise<void> {
+    const { storage, engine: id } = engineHandle(handle, this.name)
+    await this.#checkEngine(id)
+    await this.#server(handle).remove()
+    this.#servers.delete(storage)
+    this.#notes.end(storage)
+  }
+
+  /** Servers have networks of their own, from which nothing reaches the loopback of this machine. */
+  async senderOf({ remoteAddress }: Connection): Promise<Sender> {
+    const isLoopback =
+      remoteAddress === '::1' || remoteAddress.startsWith('127.') || remoteAddress.startsWith('::ffff:127.')
+    return isLoopback ? 'elsewhere' : 'unknown'
+  }
+
+  get #staging(): string {
+    return join(this.#options.dataDir, 'engine/staging')
+  }
+
+  #server(handle: ServerHandle): EngineServer {
+    const ours = engineHandle(handle, this.name)
+    const known = this.#servers.get(ours.storage)
+    if (known !== undefined) return known
+    const server = new EngineServer(ours, this.#context)
+    this.#servers.set(ours.storage, server)
+    return server
+  }
+
+  /** The engine would make a new volume in the place of one that it does not have. */
+  async #check({ storage, engine: id }: EngineHandle): Promise<void> {
+    await this.#checkEngine(id)
+    if (await this.#options.engine.hasStorage(storage)) return
+    throw new ComputeError(
+      `The server's files are gone: ${this.#options.name} has no volume ${storage}. Someone has removed it; delete the server, or restore a snapshot.`,
+    )
+  }
+
+  async #checkEngine(id: string): Promise<void> {
+    const { engine, name } = this.#options
+    if ((await engine.identify()) === id) return
+    throw new ComputeError(
+      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine.`,
+    )
+  }
+
+  #environment(serverId: string): Record<string, string> {
+    const { baseUrl, environment } = this.#options
+    const tools = new ToolsDirectory(TOOLS_PATH, EXECUTABLE_PATH)
+    const url = baseUrl('own')
+    return {
+      ...baseEnvironment(WORKSPACE_PATH, 'berth', tools.extend(IMAGE_PATH, WORKSPACE_PATH), '/tmp'),
+      ...environment(serverId, { tools: TOOLS_PATH, home: WORKSPACE_PATH, caches: CACHES_PATH }),
+      ...(url === null ? {} : { BERTH_BASE_URL: url }),
+    }
+  }
+
+  #watchEnds(): void {
+    this.#watch ??= this.#options.engine.watch(this.#notes.owner, ({ id }, end) =>
+      this.#endOf(id).resolve(end),
+    )
+  }
+
+  #endOf(id: string): PromiseWithResolvers<InstanceEnd> {
+    const known = this.#ends.get(id)
+    if (known !== undefined) return known
+    const end = Promise.withResolvers<InstanceEnd>()
+    this.#ends.set(id, end)
+    const [oldest] = this.#ends.keys()
+    if (this.#ends.size > MOST_ENDS && oldest !== undefined) this.#ends.delete(oldest)
+    return end
+  }
+}

@@ -1,0 +1,249 @@
+import type { Logger } from '../../runtime/logger.ts'
+import { KeyedMutex } from '../../runtime/mutex.ts'
+import { within } from '../../runtime/wait.ts'
+import type { Limits } from '../driver.ts'
+import { DiskWatch } from '../local/disk-watch.ts'
+import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
+import { serverMarkerOf } from '../local/server-directories.ts'
+import { STDIO, sandboxdArguments } from '../processes.ts'
+import { RemoteSandbox } from '../remote/sandbox.ts'
+import { ComputeError } from '../sandbox.ts'
+import { type FileArea, UNCONFINED } from '../sandboxd/protocol.ts'
+import type { FrameTransport } from '../sandboxd/transport.ts'
+import type { Workspace } from '../workspace.ts'
+import {
+  CACHES_PATH,
+  type Engine,
+  type EngineInstance,
+  type InstanceEnd,
+  TOOLS_PATH,
+  WORKSPACE_PATH,
+} from './engine.ts'
+import { type EngineHandle, newName } from './names.ts'
+
+/** Milliseconds that an instance stays which runs for files alone, since its last use. */
+const FILES_MS = 60_000
+
+/** Milliseconds in which the engine says why an instance has ended. */
+const WHY_MS = 1_000
+
+/** Limits of an instance that runs for the files of a server whose own are not known yet: nobody's program runs in it. */
+const FILES_LIMITS: Limits = {
+  cpus: 1,
+  memoryBytes: 2 ** 28,
+  processes: 100,
+  storageBytes: Number.MAX_SAFE_INTEGER,
+}
+
+/** What all servers of a driver share. */
+export interface ServerContext {
+  readonly engine: Engine
+  readonly owner: string
+  readonly ephemeral: boolean
+  readonly image: string
+  readonly logger: Logger
+  /** Resolves when an instance has ended, to why. */
+  endOf(instanceId: string): Promise<InstanceEnd>
+  /** Returns the environment of every command. */
+  environment(serverId: string): Readonly<Record<string, string>>
+  /** Returns the files of a server whose sandbox runs. */
+  files(sandbox: RemoteSandbox, area: FileArea): Workspace
+  /** Prepares a server's caches before its first command. */
+  prepareCaches(serverId: string, caches: Workspace): Promise<void>
+  /** Notes an instance of this process before it is made. */
+  begin(name: string): void
+  /** Throws `ComputeError` if the storage is not on this engine. */
+  check(handle: EngineHandle): Promise<void>
+}
+
+/** An instance that runs. */
+interface Running {
+  readonly sandbox: RemoteSandbox
+  readonly limits: Limits
+  /** Whether it runs for files alone. */
+  forFiles: boolean
+  timer: Timer | null
+}
+
+/**
+ * One server's storage, and the instance that runs on it: at most one at a time, for the server, or for the files of one
+ * that is stopped. The latter ends by itself after a minute without use; a start takes it over.
+ */
+export class EngineServer {
+  readonly #handle: EngineHandle
+  readonly #context: ServerContext
+  readonly #turns = new KeyedMutex()
+  #running: Running | null = null
+  /** Those of its last start. */
+  #limits: Limits | null = null
+  #isRemoved = false
+
+  constructor(handle: EngineHandle, context: ServerContext) {
+    this.#handle = handle
+    this.#context = context
+  }
+
+  /** Starts the server. Throws `ComputeError`. */
+  start(limits: Limits): Promise<RemoteSandbox> {
+    return this.#turn(async () => {
+      this.#limits = limits
+      const running = await this.#usable()
+      if (running !== null && !running.forFiles) throw new ComputeError('The server runs already.')
+      if (running !== null && Bun.deepEquals(running.limits, limits)) {
+        this.#keep(running)
+        running.forFiles = false
+        await this.#prepareCaches(running.sandbox)
+        return running.sandbox
+      }
+      await running?.sandbox.stop()
+      const { sandbox } = await this.#run(limits, false)
+      await this.#prepareCaches(sandbox)
+      return sandbox
+    })
+  }
+
+  /** Returns a sandbox by which the files are reached, which is started if none runs. Throws `ComputeError`. */
+  async connect(): Promise<RemoteSandbox> {
+    const now = this.#running
+    if (now !== null && !now.sandbox.ending) return this.#use(now)
+    return this.#turn(async () =>
+      this.#use((await this.#usable()) ?? (await this.#run(this.#limits ?? FILES_LIMITS, true))),
+    )
+  }
+
+  /** Removes what is in the caches. Throws `ComputeError`. */
+  async emptyCaches(): Promise<void> {
+    await this.#emptyCaches(await this.connect())
+  }
+
+  /** Ends what runs, and removes the storage. Throws `ComputeError`. */
+  remove(): Promise<void> {
+    return this.#turn(async () => {
+      this.#isRemoved = true
+      await this.#running?.sandbox.stop()
+      await this.#context.engine.removeStorage(this.#handle.storage)
+    })
+  }
+
+  async #emptyCaches(sandbox: RemoteSandbox): Promise<void> {
+    const caches = this.#context.files(sandbox, 'caches')
+    // What programs put there meanwhile may stay.
+    for (const { name } of await caches.entries('')) await caches.remove(name).catch(() => {})
+    await this.#prepareCaches(sandbox)
+  }
+
+  async #prepareCaches(sandbox: RemoteSandbox): Promise<void> {
+    await this.#context.prepareCaches(this.#handle.server, this.#context.files(sandbox, 'caches'))
+  }
+
+  #turn<T>(act: () => Promise<T>): Promise<T> {
+    return this.#turns.run('', act)
+  }
+
+  /** Returns what runs; waits for the end of what is ending. */
+  async #usable(): Promise<Running | null> {
+    const running = this.#running
+    if (running === null || !running.sandbox.ending) return running
+    await running.sandbox.exited
+    return null
+  }
+
+  #use(running: Running): RemoteSandbox {
+    if (running.forFiles) this.#expire(running)
+    return running.sandbox
+  }
+
+  /** Ends an instance that runs for files alone, a minute after its last use. */
+  #expire(running: Running): void {
+    this.#keep(running)
+    running.timer = setTimeout(() => {
+      if (!running.forFiles || running.sandbox.ending) return
+      if (running.sandbox.isCalled) this.#expire(running)
+      else void running.sandbox.stop()
+    }, FILES_MS)
+    running.timer.unref()
+  }
+
+  #keep(running: Running): void {
+    if (running.timer !== null) clearTimeout(running.timer)
+    running.timer = null
+  }
+
+  async #run(limits: Limits, forFiles: boolean): Promise<Running> {
+    const { storage, server, image, root } = this.#handle
+    const context = this.#context
+    const { engine, owner, ephemeral, logger } = context
+    if (this.#isRemoved) throw new ComputeError('The server was deleted.')
+    await context.check(this.#handle)
+    const name = newName(owner, server)
+    const marker = serverMarkerOf(owner.slice(0, 12), server)
+    context.begin(name)
+    const [command = '', ...rest] = sandboxdArguments(marker)
+    const instance = await engine.run({
+      name,
+      labels: { owner, server, ephemeral },
+      image: image ?? context.image,
+      storage,
+      args: [command, STDIO, ...rest],
+      env: SANDBOXD_ENVIRONMENT,
+      limits,
+      root,
+    })
+    const ended = context.endOf(instance.id)
+    const sandbox = await RemoteSandbox.start({
+      transport: await this.#connect(instance),
+      keepAlive: null,
+      configuration: {
+        workspace: WORKSPACE_PATH,
+        caches: CACHES_PATH,
+        env: context.environment(server),
+        marker,
+        confinement: UNCONFINED,
+        watch: { memoryBytes: limits.memoryBytes, processes: limits.processes },
+        rlimits: limits.storageBytes === FILES_LIMITS.storageBytes ? {} : { fileBytes: limits.storageBytes },
+        receivesTerminals: false,
+        sendsSockets: false,
+      },
+      tools: TOOLS_PATH,
+      caches: CACHES_PATH,
+      network: { network: 'own', forward() {}, outboundControl: null },
+      limits,
+      memoryEnforcedBy: 'cgroup',
+      whyEnded: () => this.#whyEnded(ended),
+      remove: () => engine.remove(instance),
+    })
+    const running: Running = { sandbox, limits, forFiles, timer: null }
+    this.#running = running
+    void sandbox.exited.then(() => {
+      this.#keep(running)
+      if (this.#running === running) this.#running = null
+    })
+    const watch = new DiskWatch({
+      limit: limits.storageBytes,
+      usage: () => context.files(sandbox, 'workspace').usage(),
+      reclaim: () => this.#emptyCaches(sandbox),
+      sandbox,
+      logger,
+    })
+    watch.start()
+    sandbox.watchStorage(watch)
+    return running
+  }
+
+  async #connect(instance: EngineInstance): Promise<FrameTransport> {
+    try {
+      return await this.#context.engine.connect(instance)
+    } catch (error) {
+      await this.#context.engine.remove(instance)
+      throw error
+    }
+  }
+
+  /** Returns why an instance has ended that nobody stopped, as far as the engine says it. */
+  async #whyEnded(ended: Promise<InstanceEnd>): Promise<string | null> {
+    const end = await within(WHY_MS, ended, null)
+    if (end !== null) return end.reason
+    const probe = await this.#context.engine.probe()
+    return probe.available ? null : probe.reason
+  }
+}

@@ -1,0 +1,47 @@
+import { systemRandom } from '../../runtime/random.ts'
+import type { ServerHandle } from '../driver.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { EngineName } from './engine.ts'
+
+/** What a driver of an engine created for one server. */
+export interface EngineHandle extends ServerHandle {
+  readonly kind: 'engine'
+  readonly compute: EngineName
+  /** The engine's own id: another one at the same address does not have the files. */
+  readonly engine: string
+  /** Name of the storage. A server has another one in each state of the data directory. */
+  readonly storage: string
+  /** The server's id. */
+  readonly server: string
+  /** The image that was chosen for it; null for the driver's. */
+  readonly image: string | null
+  /** Whether its commands are root in its instance. */
+  readonly root: boolean
+}
+
+/** Returns a handle as what a driver of an engine made. Throws `ComputeError` if another kind of driver did. */
+export function engineHandle(handle: ServerHandle, compute: EngineName): EngineHandle {
+  if (isEngineHandle(handle) && handle.compute === compute) return handle
+  const maker = handle.kind === 'engine' ? String(handle.compute) : handle.kind
+  throw new ComputeError(
+    `The server was made with --compute ${maker}, and this berth runs with --compute ${compute}. Start berth with --compute ${maker}.`,
+  )
+}
+
+/** Reports whether a driver of an engine made a handle. */
+export const isEngineHandle = (handle: ServerHandle): handle is EngineHandle =>
+  handle.kind === 'engine' && typeof handle.storage === 'string' && typeof handle.server === 'string'
+
+/** Returns a new name of a storage or an instance, which every engine takes: 63 of a-z, 0-9 and - at most. */
+export function newName(owner: string, serverId: string): string {
+  const readable = serverId
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 28)
+  const unique = Buffer.from(systemRandom.bytes(4)).toString('hex')
+  return `berth-${owner.slice(0, 8)}-${readable}-${unique}`
+}
+
+/** Returns 16 hex digits of the hash of a text. */
+export const digestOf = (text: string): string =>
+  new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
