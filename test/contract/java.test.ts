@@ -112,8 +112,9 @@ describe.skipIf(reason !== null)('a client for Java by openapi-generator', () =>
     const classes = files.flatMap((path) => /\/model\/(\w+)\.java$/.exec(path)?.[1] ?? [])
     const { schemas } = document.components
     // Of what can be anything, and of an object without fields of its own, there is no class.
-    const isTyped = ({ properties = {}, ...schema }: Schema) =>
-      Object.keys(properties).length > 0 || ['enum', 'anyOf', 'oneOf'].some((key) => key in schema)
+    const isTyped = ({ properties, ...schema }: Schema) =>
+      Object.keys((properties ?? {}) as object).length > 0 ||
+      ['enum', 'anyOf', 'oneOf'].some((key) => key in schema)
     const wanted = Object.keys(schemas).filter((name) => isTyped(schemas[name] ?? {}))
     expect(classes.filter((name) => name !== 'AbstractOpenApiSchema' && !(name in schemas))).toEqual([])
     expect(wanted.filter((name) => !classes.includes(name))).toEqual([])
