@@ -3,6 +3,7 @@ import {
   type EngineLabels,
   EXECUTABLE_PATH,
   type InstanceSpec,
+  ROOT_CAPABILITIES,
   SANDBOXD_SHARE,
   SERVER_USER,
   TOOLS_PATH,
@@ -23,21 +24,6 @@ const USER_PROCESSES = 15_000
 
 /** Bytes of /tmp and of /dev/shm, which are memory, at most. @bound system */
 const MAX_TMP_BYTES = 2 ** 30
-
-/**
- * Capabilities of root in a server, where the person allows root: those that installing a package of the system needs, and
- * none that reaches outside of the container.
- */
-const ROOT_CAPABILITIES = [
-  'CHOWN',
-  'DAC_OVERRIDE',
-  'FOWNER',
-  'FSETID',
-  'SETGID',
-  'SETUID',
-  'KILL',
-  'NET_BIND_SERVICE',
-]
 
 /** How containers are made on one engine. */
 export interface ContainerSettings {

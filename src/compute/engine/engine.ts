@@ -176,3 +176,18 @@ export const SERVER_USER = 1000
 
 /** What an instance has in addition to the server's limits, for sandboxd itself. */
 export const SANDBOXD_SHARE = { memoryBytes: 64 * 2 ** 20, processes: 24 } as const
+
+/**
+ * Capabilities of root in a server, where the person allows root: those that installing a package of the system needs, and
+ * none that reaches outside of the container.
+ */
+export const ROOT_CAPABILITIES = [
+  'CHOWN',
+  'DAC_OVERRIDE',
+  'FOWNER',
+  'FSETID',
+  'SETGID',
+  'SETUID',
+  'KILL',
+  'NET_BIND_SERVICE',
+]

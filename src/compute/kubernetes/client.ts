@@ -181,7 +181,7 @@ export class KubernetesClient {
       }
       const response = await fetch(this.#access.server + path, init).catch((error: unknown) => {
         throw new ComputeError(
-          `The API server ${this.#access.server} does not respond: ${messageOf(error)} Check that it runs and that berth reaches it.`,
+          `The API server ${this.#access.server} does not respond: ${messageOf(error).replace(/\.?$/, '.')} Check that it runs and that berth reaches it.`,
           { cause: error },
         )
       })
@@ -198,13 +198,14 @@ export class KubernetesClient {
 
   #refusal(status: number, body: unknown): KubernetesError {
     const { message, reason } = fieldsOf(body)
-    const remedies: Record<number, string> = {
-      401: ' Renew the credentials of the kubeconfig.',
-    }
     return new KubernetesError(
       status,
       typeof reason === 'string' ? reason : '',
-      `The cluster refused: ${typeof message === 'string' ? message : `status ${status}`}.${remedies[status] ?? ''}`,
+      status === 401
+        ? `${this.#access.server} does not accept the credentials of the kubeconfig. Renew them.`
+        : typeof message === 'string'
+          ? message
+          : `${this.#access.server} responded with status ${status}.`,
     )
   }
 }

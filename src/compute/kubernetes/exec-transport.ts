@@ -1,5 +1,6 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { once } from '../../runtime/once.ts'
+import { within } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
 import type { KubernetesClient } from './client.ts'
@@ -9,6 +10,9 @@ const PROTOCOL = 'v5.channel.k8s.io'
 
 /** The channels of the subprotocol. */
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
+
+/** What Bun says where a server responds to a WebSocket as to an ordinary request: with a refusal. */
+const REFUSAL = 'Expected 101 status code'
 
 /** Bytes sent in one message: larger ones hold up those behind them. */
 const PIECE_BYTES = 256 * 1024
@@ -63,19 +67,32 @@ export class ExecTransport implements FrameTransport {
     socket.onopen = () => this.#opened.resolve()
     socket.onmessage = ({ data }) => this.#receive(new Uint8Array(data as ArrayBuffer))
     socket.onerror = (event) => {
-      this.#status ||= 'message' in event ? String(event.message) : ''
+      const text = 'message' in event ? String(event.message) : ''
+      // Before it are the address and all arguments.
+      this.#status ||= `The API server does not connect: ${text.replace(/^.* failed: /s, '')}`
     }
     socket.onclose = () => this.#end()
     this.#opened.promise.catch(() => {})
     this.#spoke.promise.catch(() => {})
   }
 
-  /**
-   * Resolves when the program has written something: an open connection does not mean that it runs. Rejects with the
-   * reason if it could not be started or has ended.
-   */
+  /** Resolves when the program has written something. Rejects with the reason if it could not be started or has ended. */
   get spoken(): Promise<void> {
     return this.#spoke.promise
+  }
+
+  /**
+   * Resolves when the program has written something, or has not ended for `ms` milliseconds: an open connection does not
+   * mean that it runs. Rejects with the reason if it could not be started or has ended.
+   */
+  async begun(ms: number): Promise<void> {
+    await this.#opened.promise
+    await within(ms, this.#spoke.promise, undefined)
+  }
+
+  /** Whether the server refused the connection, without a word of why. */
+  get isRefused(): boolean {
+    return this.#status.includes(REFUSAL)
   }
 
   async open(handlers: TransportHandlers): Promise<void> {
@@ -106,7 +123,7 @@ export class ExecTransport implements FrameTransport {
   }
 
   get #reason(): string {
-    return this.#errors.trim() || this.#status || 'the connection was closed'
+    return this.#errors.trim() || this.#status || 'The connection was closed.'
   }
 
   #receive(message: Uint8Array): void {
@@ -142,8 +159,9 @@ export class ExecTransport implements FrameTransport {
 function reasonOf(text: string): string {
   try {
     const { message, status } = fieldsOf(JSON.parse(text))
-    if (status === 'Success') return 'the program has ended, or the way to its node was cut'
-    return typeof message === 'string' ? message : text
+    if (status === 'Success') return 'The program has ended, or the way to its node was cut.'
+    // Without the address and all arguments, which are in it.
+    return typeof message === 'string' ? message.replace(/^.*"https?:[^"]*": /s, '') : text
   } catch {
     return text
   }

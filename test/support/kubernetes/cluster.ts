@@ -563,7 +563,7 @@ state = "${files}/state"
       tlsCertFile: certificate(`node${n}.crt`),
       tlsPrivateKeyFile: certificate(`node${n}.key`),
       ...{ podLogsDir: join(files, 'logs'), resolvConf: join(files, 'resolv.conf') },
-      ...{ healthzPort: 0, readOnlyPort: 0, clusterDomain: 'cluster.local' },
+      ...{ healthzPort: 0, readOnlyPort: 0, clusterDomain: 'cluster.local', clusterDNS: ['127.0.0.1'] },
       evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
       ...{ imageGCHighThresholdPercent: 100, imageGCLowThresholdPercent: 99 },
       ...(noticesLossSoon ? { nodeStatusUpdateFrequency: '1s', nodeLeaseDurationSeconds: 4 } : {}),

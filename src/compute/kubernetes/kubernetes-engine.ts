@@ -1,0 +1,463 @@
+import { createHash } from 'node:crypto'
+import type { KubernetesConfig } from '../../config/compute.ts'
+import { messageOf } from '../../runtime/error-info.ts'
+import { isObject } from '../../runtime/is-object.ts'
+import { within } from '../../runtime/wait.ts'
+import {
+  type Engine,
+  type EngineInstance,
+  type EngineInventory,
+  type EngineProbe,
+  EXECUTABLE_PATH,
+  type InstanceEnd,
+  type InstanceSpec,
+  LISTEN_PATH,
+  type StorageSpec,
+} from '../engine/engine.ts'
+import { ServerGone } from '../engine/resumable.ts'
+import { CARRIER_COMMAND } from '../processes.ts'
+import { ComputeError } from '../sandbox.ts'
+import type { FrameTransport } from '../sandboxd/transport.ts'
+import { KubernetesClient, KubernetesError, type KubernetesObject } from './client.ts'
+import { ExecTransport } from './exec-transport.ts'
+import type { ClusterAccess } from './kubeconfig.ts'
+import {
+  CONTAINER,
+  changedField,
+  claimOf,
+  GRACE_SECONDS,
+  LABEL,
+  labelsFromText,
+  ownedBy,
+  type PodSettings,
+  podOf,
+} from './objects.ts'
+import {
+  endOf,
+  instanceOf,
+  isRunning,
+  isUnreachable,
+  type Pod,
+  REMOVED,
+  sentence,
+  startFailureOf,
+  unscheduledReasonOf,
+} from './pod.ts'
+import { PodWatch } from './pod-watch.ts'
+
+/** Milliseconds that a pod may take to run: with an image that its node has, and with one that it pulls. */
+const START_MS = { present: 60_000, pulled: 600_000 } as const
+
+/** Milliseconds for which no node may take a pod: a volume is being made, or another pod is about to end. */
+const UNSCHEDULED_MS = 10_000
+
+/** Milliseconds between two attempts to reach a container that is about to run: its status says so up to a second late. */
+const ATTEMPT_MS = 60
+
+/**
+ * Milliseconds after which a program that was asked for has begun, or would have failed: nothing says that it has. While the
+ * status does not say that the container runs, a failure is more likely, and may come later.
+ */
+const BEGUN_MS = { running: 40, waiting: 250 } as const
+
+/** Milliseconds in which a node responds that is back. */
+const BACK_MS = 3_000
+
+/** Milliseconds that a removal may take, and between two looks whether it has ended. */
+const REMOVAL_MS = 60_000
+const REMOVAL_POLL_MS = 150
+
+/** What berth does in the namespace of its servers, by resource: the rules of its Role. */
+export const RULES: Readonly<Record<string, readonly string[]>> = {
+  pods: ['create', 'get', 'list', 'watch', 'delete'],
+  // A WebSocket begins with GET; from 1.35 on a cluster wants the right to create too.
+  'pods/exec': ['create', 'get'],
+  persistentvolumeclaims: ['create', 'get', 'list', 'watch', 'delete'],
+  events: ['list'],
+}
+
+/** The options of `KubernetesEngine`. */
+interface KubernetesEngineOptions {
+  access: ClusterAccess
+  config: KubernetesConfig
+  /** Whether nodes pull images that they lack. */
+  pulls: boolean
+  /** Image that has berth's executable and tools. */
+  toolsImage: string
+}
+
+/** Runs servers as pods of a Kubernetes cluster, each on a PersistentVolumeClaim, in one namespace. */
+export class KubernetesEngine implements Engine {
+  readonly name = 'kubernetes'
+  readonly carrier = 'exec'
+  readonly #client: KubernetesClient
+  readonly #access: ClusterAccess
+  readonly #namespace: string
+  readonly #storageClass: string | null
+  readonly #settings: PodSettings
+  readonly #watches = new Map<string, PodWatch>()
+  /** First carriers of pods that `run` has reached, until `connect` takes them. */
+  readonly #reached = new Map<string, ExecTransport>()
+
+  constructor({ access, config, pulls, toolsImage }: KubernetesEngineOptions) {
+    const { namespace, storageClass, nodeSelector, runtimeClass } = config
+    this.#access = access
+    this.#client = new KubernetesClient(access)
+    this.#namespace = namespace ?? access.namespace
+    this.#storageClass = storageClass
+    this.#settings = { nodeSelector, runtimeClass, pulls, toolsImage }
+  }
+
+  async probe(): Promise<EngineProbe> {
+    try {
+      const { gitVersion } = await this.#client.request<{ gitVersion: string }>('GET', '/version')
+      const missing = await this.#missingRights()
+      if (missing.length > 0)
+        return {
+          available: false,
+          reason: `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.#namespace}.`,
+          remedy: 'Bind the Role to it that "berth kubernetes manifest" prints.',
+        }
+      return {
+        available: true,
+        id: await this.identify(),
+        description: `Kubernetes ${gitVersion}, namespace ${this.#namespace}`,
+        platform: null,
+        network: 'the pod network of the cluster',
+        enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'watchdog' },
+        notes: [
+          'What servers reach over the network is up to the policies of the namespace, which only some clusters enforce.',
+        ],
+      }
+    } catch (error) {
+      return {
+        available: false,
+        reason: messageOf(error),
+        remedy: 'Check the cluster with "kubectl get pods" and the same kubeconfig.',
+      }
+    }
+  }
+
+  /** A cluster is known by its authority, which proves what it says; an address can be another's tomorrow. */
+  async identify(): Promise<string> {
+    const { tls, server } = this.#access
+    const authority = tls.ca?.trim() ?? server
+    return createHash('sha256').update(`${authority}\n${this.#namespace}`).digest('hex').slice(0, 32)
+  }
+
+  async hasImage(): Promise<null> {
+    return null
+  }
+
+  createStorage(storage: StorageSpec): Promise<void> {
+    return this.#do('create the claim of a server', async () => {
+      const claim = claimOf(storage, this.#storageClass, 'ReadWriteOncePod')
+      await this.#client
+        .request('POST', this.#path('persistentvolumeclaims'), claim)
+        .catch((error: unknown) => {
+          if (!isStatus(error, 409)) throw error
+        })
+    })
+  }
+
+  removeStorage(name: string): Promise<void> {
+    return this.#do('delete the claim of a server', async () => {
+      const path = this.#path('persistentvolumeclaims', name)
+      const until = performance.now() + REMOVAL_MS
+      for (let isAsked = false; ; isAsked = true) {
+        const found = isAsked ? await this.#client.find(path) : await this.#delete(path)
+        if (found === null) return
+        if (performance.now() > until)
+          throw new ComputeError(
+            `The claim ${name} is still in use. Delete the pod that uses it, or wait until its node is back.`,
+          )
+        await Bun.sleep(REMOVAL_POLL_MS)
+      }
+    })
+  }
+
+  hasStorage(name: string): Promise<boolean> {
+    return this.#do('look for the claim of a server', async () => {
+      return (await this.#client.find(this.#path('persistentvolumeclaims', name))) !== null
+    })
+  }
+
+  run(spec: InstanceSpec): Promise<EngineInstance> {
+    return this.#do('start the server', async () => {
+      const pods = this.#watch(spec.labels.owner)
+      using _use = pods.use()
+      const wanted = podOf(spec, this.#settings)
+      await this.#removeOthers(spec)
+      const pod = await this.#client.request<Pod>('POST', this.#path('pods'), wanted)
+      pods.add(pod)
+      try {
+        const changed = changedField(wanted, pod)
+        if (changed !== null)
+          throw new ComputeError(
+            `The cluster has not kept the field ${changed.slice(1)} of the pod of a server, so it is not what berth promises. Have its administrator look at what changes pods in the namespace ${this.#namespace}.`,
+          )
+        this.#reached.set(pod.metadata.uid, await this.#reach(pods, pod, spec))
+        return instanceOf(pods.get(pod.metadata.uid) ?? pod)
+      } catch (error) {
+        await this.remove(instanceOf(pod)).catch(() => {})
+        throw error
+      }
+    })
+  }
+
+  async connect(instance: EngineInstance): Promise<FrameTransport> {
+    const reached = this.#reached.get(instance.id)
+    this.#reached.delete(instance.id)
+    if (reached !== undefined) return reached
+    const pods = this.#watch(instance.labels.owner)
+    using _use = pods.use()
+    const pod = pods.get(instance.id) ?? (await this.#client.find<Pod>(this.#path('pods', instance.name)))
+    const end = pod === null || pod.metadata.uid !== instance.id ? REMOVED : endOf(pod)
+    if (pod === null || end !== null) throw new ServerGone((end ?? REMOVED).reason)
+    const failure = startFailureOf(pod)
+    if (failure !== null) throw new ServerGone(failure)
+    if (isUnreachable(pod) && !(await this.#isBack(pod))) throw unreachable(pod)
+    return this.#exec(pod)
+  }
+
+  remove(instance: EngineInstance): Promise<void> {
+    return this.#do('delete the pod of a server', async () => {
+      const { id, name, labels } = instance
+      this.#reached.get(id)?.terminate()
+      this.#reached.delete(id)
+      const path = this.#path('pods', name)
+      const pods = this.#watch(labels.owner)
+      using _use = pods.use()
+      const until = performance.now() + REMOVAL_MS
+      for (let isAsked = false; ; isAsked = true) {
+        const pod = await this.#client.find<Pod>(path)
+        if (pod === null || pod.metadata.uid !== id) return
+        // It would end the server when its node is back, whatever its owner wants by then.
+        if (isUnreachable(pod)) throw unreachable(pod)
+        if (performance.now() > until)
+          throw new ComputeError(
+            `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
+          )
+        if (!isAsked) await this.#delete(path, id)
+        await pods.wait(REMOVAL_POLL_MS)
+      }
+    })
+  }
+
+  list(owner: string): Promise<EngineInventory> {
+    return this.#do('list its pods', async () => {
+      const query = ownedBy(owner)
+      const [pods, claims] = await Promise.all([
+        this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query),
+        this.#client.request<{ items: KubernetesObject[] }>(
+          'GET',
+          this.#path('persistentvolumeclaims') + query,
+        ),
+      ])
+      return {
+        instances: pods.items.map(instanceOf),
+        storages: claims.items.map(({ metadata }) => ({
+          name: metadata.name,
+          labels: labelsFromText(metadata.labels),
+        })),
+      }
+    })
+  }
+
+  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable {
+    /** Ids of pods whose end was reported, and that are not gone yet. */
+    const reported = new Set<string>()
+    return this.#watch(owner).listen((pod, isGone) => {
+      const { uid } = pod.metadata
+      const end = endOf(pod) ?? (isGone ? REMOVED : null)
+      if (end !== null && !reported.has(uid)) {
+        reported.add(uid)
+        ended(instanceOf(pod), end)
+      }
+      if (isGone) reported.delete(uid)
+    })
+  }
+
+  /**
+   * Tries to start the carrier of a pod as soon as it has a node, until it can be started. Throws why it will not.
+   */
+  async #reach(pods: PodWatch, { metadata: { uid } }: Pod, spec: InstanceSpec): Promise<ExecTransport> {
+    const startMs = this.#settings.pulls ? START_MS.pulled : START_MS.present
+    const began = performance.now()
+    let last = 'It was not started.'
+    for (;;) {
+      const pod = pods.get(uid)
+      const end = pod === null ? REMOVED : endOf(pod)
+      if (pod === null || end !== null) throw new ServerGone((end ?? REMOVED).reason)
+      const failure = startFailureOf(pod)
+      if (failure !== null) throw new ComputeError(`The server could not be started. ${failure}`)
+      const waitedMs = performance.now() - began
+      const unscheduled = unscheduledReasonOf(pod)
+      if (unscheduled !== null && waitedMs > UNSCHEDULED_MS)
+        throw new ComputeError(
+          `No node of the cluster takes the server: ${sentence(unscheduled)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
+        )
+      if (waitedMs > startMs)
+        throw new ComputeError(
+          `The server did not start within ${startMs / 1000} s: ${sentence(last)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
+        )
+      if (pod.spec.nodeName !== undefined) {
+        try {
+          return await this.#exec(pod)
+        } catch (error) {
+          if (error instanceof KubernetesError) throw error
+          last = messageOf(error)
+        }
+      }
+      await pods.wait(ATTEMPT_MS)
+    }
+  }
+
+  /** Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files. */
+  async #removeOthers({ labels: { owner, server } }: InstanceSpec): Promise<void> {
+    const query = `${ownedBy(owner)}${encodeURIComponent(`,${LABEL.server}=${server}`)}`
+    const { items } = await this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query)
+    for (const pod of items) await this.remove(instanceOf(pod))
+  }
+
+  /** Reports whether a pod can be reached that the cluster takes for lost: it says so up to ten seconds longer. */
+  async #isBack(pod: Pod): Promise<boolean> {
+    const path = this.#path('pods', pod.metadata.name)
+    const transport = await ExecTransport.start(this.#client, path, CONTAINER, [EXECUTABLE_PATH, '--version'])
+    const isBack = await within(
+      BACK_MS,
+      transport.spoken.then(
+        () => true,
+        () => false,
+      ),
+      false,
+    )
+    transport.terminate()
+    return isBack
+  }
+
+  /** Starts the program that joins process 1. Throws if that is not possible yet. */
+  async #exec(pod: Pod): Promise<ExecTransport> {
+    const command = [EXECUTABLE_PATH, CARRIER_COMMAND, LISTEN_PATH]
+    const path = this.#path('pods', pod.metadata.name)
+    const transport = await ExecTransport.start(this.#client, path, CONTAINER, command)
+    try {
+      await transport.begun(BEGUN_MS[isRunning(pod) ? 'running' : 'waiting'])
+      return transport
+    } catch (error) {
+      transport.terminate()
+      // A refused WebSocket gives no reason, a request without one does.
+      if (transport.isRefused) await this.#client.request('GET', `${path}/exec?command=true&stdout=true`)
+      throw new ComputeError(`Node ${pod.spec.nodeName}: ${sentence(messageOf(error))}`, { cause: error })
+    }
+  }
+
+  /** Returns what the cluster has warned of lately about a claim and a pod, as sentences behind others. */
+  async #warnings(...names: readonly string[]): Promise<string> {
+    const found = await Promise.all(
+      names.map((name) =>
+        this.#client
+          .request<{ items: { type: string; reason: string; message: string }[] }>(
+            'GET',
+            `${this.#path('events')}?fieldSelector=${encodeURIComponent(`involvedObject.name=${name}`)}`,
+          )
+          .catch(() => ({ items: [] })),
+      ),
+    )
+    const events = found.flatMap(({ items }) => items)
+    if (events.some(({ message }) => message.includes('no storage class is set')))
+      return ' The cluster has no default storage class: name one with --kubernetes-storage-class.'
+    const warnings = events.filter(({ type, reason }) => type === 'Warning' && reason !== 'FailedScheduling')
+    const texts = [...new Set(warnings.map(({ message }) => sentence(message)))].slice(-2)
+    return texts.length === 0 ? '' : ` ${texts.join(' ')}`
+  }
+
+  /** Returns what berth may not do, such as `create pods/exec`. */
+  async #missingRights(): Promise<string[]> {
+    const review = await this.#client.request<{
+      status: {
+        incomplete: boolean
+        resourceRules: { verbs: string[]; apiGroups: string[]; resources: string[] }[]
+      }
+    }>('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {
+      ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' },
+      spec: { namespace: this.#namespace },
+    })
+    const { incomplete, resourceRules } = review.status
+    // Not every authorizer can list its rules: what it refuses shows when it is used.
+    if (incomplete) return []
+    const holds = (list: readonly string[], ...wanted: string[]): boolean =>
+      list.includes('*') || wanted.some((one) => list.includes(one))
+    return Object.entries(RULES).flatMap(([resource, verbs]) =>
+      verbs
+        .filter(
+          (verb) =>
+            !resourceRules.some(
+              (rule) =>
+                holds(rule.apiGroups, '') && holds(rule.resources, resource) && holds(rule.verbs, verb),
+            ),
+        )
+        .map((verb) => `${verb} ${resource}`),
+    )
+  }
+
+  #watch(owner: string): PodWatch {
+    const known = this.#watches.get(owner)
+    if (known !== undefined) return known
+    const watch = new PodWatch(this.#client, this.#path('pods') + ownedBy(owner))
+    this.#watches.set(owner, watch)
+    return watch
+  }
+
+  /** Asks for the end of an object, if it is still the one with this uid. Returns null if it is gone. */
+  async #delete(path: string, uid?: string): Promise<object | null> {
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions' }
+    const condition = uid === undefined ? {} : { gracePeriodSeconds: GRACE_SECONDS, preconditions: { uid } }
+    try {
+      const deleted = await this.#client.request('DELETE', path, { ...options, ...condition })
+      return isObject(deleted) ? deleted : {}
+    } catch (error) {
+      if (isStatus(error, 404) || (uid !== undefined && isStatus(error, 409))) return null
+      throw error
+    }
+  }
+
+  #path(kind: 'pods' | 'persistentvolumeclaims' | 'events', name?: string): string {
+    const path = `/api/v1/namespaces/${this.#namespace}/${kind}`
+    return name === undefined ? path : `${path}/${name}`
+  }
+
+  /** Does something, and explains a refusal. @param what as in "could not …" */
+  async #do<T>(what: string, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act()
+    } catch (error) {
+      if (!(error instanceof KubernetesError)) throw error
+      throw new ComputeError(`The cluster could not ${what}: ${this.#explain(error)}`, { cause: error })
+    }
+  }
+
+  #explain({ status, message }: KubernetesError): string {
+    const said = sentence(message)
+    if (status === 404 && message.startsWith('namespaces '))
+      return `${said} Create it: kubectl create namespace ${this.#namespace}`
+    if (status !== 403) return said
+    if (/\bquota\b/.test(message))
+      return `${said} Stop other servers, or have the quota of the namespace raised.`
+    if (message.includes('RuntimeClass')) return `${said} Name another one with --kubernetes-runtime-class.`
+    if (message.includes('violates PodSecurity'))
+      return `${said} Use another namespace, or a server without root.`
+    if (/\b(?:maximum|minimum) /.test(message))
+      return `${said} Choose another tier, or have the limit range of the namespace changed.`
+    if (!message.includes(' cannot ')) return said
+    return `${said} Bind the Role to the account that "berth kubernetes manifest" prints.`
+  }
+}
+
+const isStatus = (error: unknown, status: number): boolean =>
+  error instanceof KubernetesError && error.status === status
+
+const unreachable = ({ spec }: Pod): ComputeError =>
+  new ComputeError(
+    `The node ${spec.nodeName} does not respond to its cluster, so the server on it cannot be reached. It goes on when the node is back.`,
+  )

@@ -1,0 +1,183 @@
+import type { KubernetesConfig } from '../../config/compute.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
+import {
+  CACHES_PATH,
+  type EngineLabels,
+  EXECUTABLE_PATH,
+  type InstanceSpec,
+  ROOT_CAPABILITIES,
+  SANDBOXD_SHARE,
+  SERVER_USER,
+  type StorageSpec,
+  TOOLS_PATH,
+  WORKSPACE_PATH,
+} from '../engine/engine.ts'
+
+/** Names of the labels of what berth makes in a cluster. */
+export const LABEL = {
+  manager: 'app.kubernetes.io/managed-by',
+  owner: 'berth.dev/owner',
+  server: 'berth.dev/server',
+  ephemeral: 'berth.dev/ephemeral',
+} as const
+
+/** Name of the container of a server in its pod. */
+export const CONTAINER = 'server'
+
+/** Seconds that process 1 has to end all that runs in its pod, before the node kills it. */
+export const GRACE_SECONDS = 5
+
+/** The part of its limits that a server is sure to get; of the rest it gets what other pods of its node leave. */
+const REQUESTED_SHARE = 0.25
+
+/** How pods and claims are made in one cluster. */
+export interface PodSettings extends Pick<KubernetesConfig, 'nodeSelector' | 'runtimeClass'> {
+  /** Whether nodes pull images that they lack. */
+  readonly pulls: boolean
+  /** Image that has berth's executable and tools, for those that lack them. */
+  readonly toolsImage: string
+}
+
+/** Returns labels as the cluster keeps them. */
+export const labelsToText = ({ owner, server, ephemeral }: EngineLabels): Record<string, string> => ({
+  [LABEL.manager]: 'berth',
+  [LABEL.owner]: owner,
+  [LABEL.server]: server,
+  [LABEL.ephemeral]: String(ephemeral),
+})
+
+/** Returns labels as berth made them. */
+export const labelsFromText = (labels: Readonly<Record<string, string>> = {}): EngineLabels => ({
+  owner: labels[LABEL.owner] ?? '',
+  server: labels[LABEL.server] ?? '',
+  ephemeral: labels[LABEL.ephemeral] === 'true',
+})
+
+/** Returns the query that selects what is labelled with an owner. */
+export const ownedBy = (owner: string): string =>
+  `?labelSelector=${encodeURIComponent(`${LABEL.owner}=${owner}`)}`
+
+/** Returns the PersistentVolumeClaim of a server. A second pod with a claim of one pod waits until the first one is gone. */
+export const claimOf = (
+  { name, labels, bytes }: StorageSpec,
+  storageClass: string | null,
+  accessMode: 'ReadWriteOncePod' | 'ReadWriteOnce',
+): object => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: { name, labels: labelsToText(labels) },
+  spec: {
+    accessModes: [accessMode],
+    ...(storageClass === null ? {} : { storageClassName: storageClass }),
+    resources: { requests: { storage: String(bytes) } },
+  },
+})
+
+/**
+ * Returns the Pod of a server: one container, as the Pod Security Standard "restricted" wants it unless the server is
+ * root's, without a token of the cluster. No controller stands behind it, which would start a second one beside it.
+ */
+export function podOf(spec: InstanceSpec, settings: PodSettings): object {
+  const { limits, root, labels } = spec
+  const { nodeSelector, runtimeClass, pulls, toolsImage } = settings
+  const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
+  const millis = Math.ceil(limits.cpus * 1000)
+  const share = (value: number): number => Math.ceil(value * REQUESTED_SHARE)
+  // A quota may want both, and for an init container too.
+  const resources = {
+    requests: { cpu: `${share(millis)}m`, memory: String(share(memory)) },
+    limits: { cpu: `${millis}m`, memory: String(memory) },
+  }
+  const imagePullPolicy = pulls ? 'IfNotPresent' : 'Never'
+  const securityContext = {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'], ...(root ? { add: ROOT_CAPABILITIES } : {}) },
+    readOnlyRootFilesystem: !root,
+  }
+  const hasTools = /(?:^|\/)berth-server(?:[:@]|$)/.test(spec.image)
+  const tools = { name: 'tools', mountPath: TOOLS_PATH }
+  const empty = ['tmp', 'run', 'caches', ...(hasTools ? [] : ['tools'])]
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: spec.name, labels: labelsToText(labels) },
+    spec: {
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      ...(runtimeClass === null ? {} : { runtimeClassName: runtimeClass }),
+      ...(Object.keys(nodeSelector).length === 0 ? {} : { nodeSelector }),
+      // Without these a cluster ends the server when its node is back after a cut of five minutes.
+      tolerations: ['not-ready', 'unreachable'].map((taint) => ({
+        ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
+      })),
+      securityContext: {
+        runAsNonRoot: !root,
+        runAsUser: root ? 0 : SERVER_USER,
+        runAsGroup: root ? 0 : SERVER_USER,
+        fsGroup: SERVER_USER,
+        fsGroupChangePolicy: 'OnRootMismatch',
+        seccompProfile: { type: 'RuntimeDefault' },
+        sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
+      },
+      ...(hasTools
+        ? {}
+        : {
+            initContainers: [
+              {
+                ...{ name: 'tools', image: toolsImage, imagePullPolicy, securityContext, resources },
+                command: ['/bin/cp', '-r', `${TOOLS_PATH}/.`, '/tools/'],
+                terminationMessagePolicy: 'FallbackToLogsOnError',
+                volumeMounts: [{ ...tools, mountPath: '/tools' }],
+              },
+            ],
+          }),
+      containers: [
+        {
+          ...{ name: CONTAINER, image: spec.image, imagePullPolicy, securityContext, resources },
+          command: [EXECUTABLE_PATH, ...spec.args],
+          env: Object.entries(spec.env).map(([name, value]) => ({ name, value })),
+          workingDir: '/',
+          // What process 1 says last is the reason that a person reads.
+          terminationMessagePolicy: 'FallbackToLogsOnError',
+          volumeMounts: [
+            { name: 'workspace', mountPath: WORKSPACE_PATH },
+            { name: 'tmp', mountPath: '/tmp' },
+            { name: 'run', mountPath: '/run' },
+            { name: 'caches', mountPath: CACHES_PATH },
+            ...(hasTools ? [] : [{ ...tools, readOnly: true }]),
+          ],
+        },
+      ],
+      volumes: [
+        { name: 'workspace', persistentVolumeClaim: { claimName: spec.storage } },
+        ...empty.map((name) => ({ name, emptyDir: {} })),
+      ],
+    },
+  }
+}
+
+/**
+ * Returns the path of the first field that a cluster has not kept as it was sent, such as one of a newer version, or one
+ * that an admission controller has changed; null if all are there. Quantities may be written in another way.
+ */
+export function changedField(sent: unknown, kept: unknown, path = ''): string | null {
+  if (path.endsWith('.resources')) return kept === undefined ? path : null
+  if (Array.isArray(sent)) {
+    const list = Array.isArray(kept) ? kept : []
+    for (const [index, one] of sent.entries()) {
+      const { name } = fieldsOf(one)
+      const candidates = name === undefined ? list : list.filter((other) => fieldsOf(other).name === name)
+      if (!candidates.some((other) => changedField(one, other, path) === null))
+        return changedField(one, candidates[0], `${path}[${typeof name === 'string' ? name : index}]`) ?? path
+    }
+    return null
+  }
+  if (typeof sent !== 'object' || sent === null) return sent === kept ? null : path
+  for (const [name, value] of Object.entries(sent)) {
+    const changed = changedField(value, fieldsOf(kept)[name], `${path}.${name}`)
+    if (changed !== null) return changed
+  }
+  return null
+}

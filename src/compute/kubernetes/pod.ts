@@ -1,0 +1,126 @@
+import type { EngineInstance, InstanceEnd } from '../engine/engine.ts'
+import type { KubernetesObject } from './client.ts'
+import { CONTAINER, labelsFromText } from './objects.ts'
+
+interface Condition {
+  readonly type: string
+  readonly status: string
+  readonly reason?: string
+  readonly message?: string
+}
+
+interface ContainerStatus {
+  readonly name: string
+  readonly ready: boolean
+  readonly state?: {
+    readonly waiting?: { readonly reason?: string; readonly message?: string }
+    readonly running?: object
+    readonly terminated?: { readonly reason?: string; readonly exitCode: number; readonly message?: string }
+  }
+}
+
+/** A Pod, as far as berth reads it. */
+export interface Pod extends KubernetesObject {
+  readonly spec: { readonly nodeName?: string }
+  readonly status: {
+    readonly phase: string
+    readonly reason?: string
+    readonly message?: string
+    readonly conditions?: readonly Condition[]
+    readonly containerStatuses?: readonly ContainerStatus[]
+    readonly initContainerStatuses?: readonly ContainerStatus[]
+  }
+}
+
+/** Reasons for which a container waits that do not pass by themselves, and what a person can do. */
+const HOPELESS: Readonly<Record<string, string>> = {
+  ErrImageNeverPull:
+    'Its nodes do not have the image, and berth has them pull none: load it there, or start berth with --pull missing.',
+  ErrImagePull: 'Check the name of the image, and that its nodes may pull it.',
+  ImagePullBackOff: 'Check the name of the image, and that its nodes may pull it.',
+  InvalidImageName: 'Check the name of the image.',
+  CreateContainerConfigError: 'Check the settings of the namespace.',
+  CreateContainerError: 'Look at the events of the pod.',
+  RunContainerError:
+    'Check that the image has glibc, which Debian, Ubuntu and their like have, and Alpine has not.',
+}
+
+/** Returns the pod as an instance. */
+export const instanceOf = ({ metadata, spec }: Pod): EngineInstance => ({
+  id: metadata.uid,
+  name: metadata.name,
+  labels: labelsFromText(metadata.labels),
+  node: spec.nodeName ?? null,
+})
+
+/** Returns why a pod will not start, as sentences; null if it may. */
+export function startFailureOf(pod: Pod): string | null {
+  for (const { state } of statusesOf(pod)) {
+    const { reason = '', message } = state?.waiting ?? {}
+    const remedy = HOPELESS[reason]
+    if (remedy !== undefined) return `${sentence(message ?? reason)} ${remedy}`
+  }
+  return null
+}
+
+/** Returns why no node takes a pod, as the scheduler says it; null if one has taken it or none was looked for. */
+export function unscheduledReasonOf(pod: Pod): string | null {
+  const scheduled = conditionOf(pod, 'PodScheduled')
+  if (scheduled?.status !== 'False') return null
+  // Behind it are remarks on what no pod of berth asks for: to end others, and to allocate devices.
+  return (scheduled.message ?? scheduled.reason ?? '').replace(
+    /\. (?:no new claims|preemption|not found).*$/,
+    '',
+  )
+}
+
+/**
+ * Reports whether the cluster has lost the node of a pod that runs: it then takes the pod for not ready, while its container
+ * is still said to be.
+ */
+export function isUnreachable(pod: Pod): boolean {
+  const server = pod.status.containerStatuses?.find(({ name }) => name === CONTAINER)
+  return (
+    pod.spec.nodeName !== undefined &&
+    conditionOf(pod, 'Ready')?.status === 'False' &&
+    server?.ready === true &&
+    server.state?.running !== undefined
+  )
+}
+
+/** Reports whether the status of a pod says that its container runs, which it does up to a second late. */
+export const isRunning = ({ status }: Pod): boolean =>
+  status.containerStatuses?.find(({ name }) => name === CONTAINER)?.state?.running !== undefined
+
+/** Returns how a pod has ended; null if it has not. */
+export function endOf(pod: Pod): InstanceEnd | null {
+  const { phase, reason, message } = pod.status
+  if (phase !== 'Succeeded' && phase !== 'Failed') return null
+  const disruption = conditionOf(pod, 'DisruptionTarget')
+  if (disruption?.status === 'True')
+    return {
+      cause: 'engine',
+      reason: `The cluster ended it: ${sentence(disruption.message ?? disruption.reason ?? '')}`,
+    }
+  if (reason !== undefined)
+    return { cause: 'engine', reason: `The cluster ended it: ${sentence(message ?? reason)}` }
+  const ended = statusesOf(pod).find(({ state }) => state?.terminated !== undefined)?.state?.terminated
+  if (ended?.reason === 'OOMKilled') return { cause: 'memory', reason: 'It ran out of memory.' }
+  const said = ended?.message?.trim()
+  const end = `Its container has ended with status ${ended?.exitCode ?? 'unknown'}`
+  return { cause: 'exit', reason: said ? `${end}: ${sentence(said)}` : `${end}.` }
+}
+
+/** Says that a pod has been removed by somebody else. */
+export const REMOVED: InstanceEnd = { cause: 'engine', reason: 'Its pod was deleted.' }
+
+const statusesOf = ({ status }: Pod): ContainerStatus[] => [
+  ...(status.containerStatuses ?? []),
+  ...(status.initContainerStatuses ?? []),
+]
+
+const conditionOf = ({ status }: Pod, type: string): Condition | undefined =>
+  status.conditions?.find((condition) => condition.type === type)
+
+/** Ends a text with a full stop. */
+export const sentence = (text: string): string => text.trim().replace(/[.:]?$/, '.')
