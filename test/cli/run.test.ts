@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   writeFileSync,
 } from 'node:fs'
@@ -12,6 +13,7 @@ import { join } from 'node:path'
 import { readProcess } from '../../src/compute/processes.ts'
 import { markText, ownMark } from '../../src/runtime/process-mark.ts'
 import { shellQuote } from '../../src/runtime/shell-quote.ts'
+import { executable } from '../support/berth.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { command as berthCommand } from '../support/serve.ts'
 import { type Outcome, run, start, temporaryFolder } from './command.ts'
@@ -68,6 +70,13 @@ test('the command has the streams, finds its instance, and nothing is there afte
   expect(here.left()).toEqual([])
   expect(processesOf(here.path)).toEqual([])
   expect(fetch(url)).rejects.toThrow()
+})
+
+test('the command finds the executable that runs it, which from source is none', async () => {
+  using here = place()
+  const env = { BERTH_EXECUTABLE: '/given/by/the/caller' }
+  const { stdout } = await here.run(['--', 'sh', '-c', 'printf %s "$BERTH_EXECUTABLE"'], { env })
+  expect(stdout).toBe(executable === undefined ? env.BERTH_EXECUTABLE : realpathSync(executable))
 })
 
 test('the exit code is the command’s, or what a shell gives', async () => {

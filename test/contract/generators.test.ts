@@ -172,12 +172,26 @@ describe('the document of both APIs', () => {
       ...operationsOf(control).map(({ operationId }) => `control.${operationId}`),
     ].filter((id) => id !== 'terminals.attach')
     expect(operationsOf(merged).map(({ operationId }) => operationId)).toEqual(expected)
-    expect(merged.components.schemas).toEqual({ ...api.components.schemas, ...control.components.schemas })
+    const names = Object.keys({ ...api.components.schemas, ...control.components.schemas })
+    expect(Object.keys(merged.components.schemas).sort()).toEqual(names.sort())
     expect(
       operationsOf(api)
         .filter((one) => one['x-websocket'])
         .map(({ operationId }) => operationId),
     ).toEqual(['terminals.attach'])
+  })
+
+  test('says of no value what it is not, of whose parts some make classes', async () => {
+    expect(JSON.stringify(merged.components.schemas)).not.toContain('"not":')
+    for (const { components } of [await describeApi(), await describeControl()])
+      expect(JSON.stringify(components.schemas)).toContain('"not":')
+  })
+
+  test('names every union, so that no generator makes up a name', () => {
+    const isUnion = ({ anyOf, oneOf }: Schema) =>
+      [anyOf, oneOf].some((one) => Array.isArray(one) && one.filter(({ type }) => type !== 'null').length > 1)
+    const nested = [...schemasOf(merged)].filter(([path]) => path.includes('/'))
+    expect(nested.filter(([, schema]) => isUnion(schema)).map(([path]) => path)).toEqual([])
   })
 
   test('names the credential of the control API at each of its operations', () => {

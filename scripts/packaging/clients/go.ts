@@ -62,20 +62,10 @@ async function install(cache: string): Promise<void> {
   })
 }
 
-/**
- * Returns a document without what oapi-codegen cannot read or makes worse types of: `not`, whose schemas may be `false`, and the
- * closed list of templates, whose ids are strings to a caller.
- */
+/** Returns a document without the closed list of templates, whose ids are strings to a caller. */
 function forGenerator(document: { components: { schemas: Record<string, { enum?: unknown }> } }): unknown {
   const changed = structuredClone(document)
   delete changed.components.schemas.TemplateId?.enum
-  const visit = (value: unknown, isSchema: boolean): void => {
-    if (typeof value !== 'object' || value === null) return
-    if (isSchema && !Array.isArray(value)) delete (value as { not?: unknown }).not
-    for (const [key, member] of Object.entries(value))
-      visit(member, !isSchema || (key !== 'properties' && key !== 'schemas'))
-  }
-  visit(changed, true)
   return changed
 }
 

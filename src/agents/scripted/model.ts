@@ -29,29 +29,37 @@ const as = Type.Optional(
   ),
 )
 
-/** The long form of a step: an object with its main field and others. */
+/**
+ * A step that is its main field, or in its long form an object with it and others.
+ *
+ * @param kind how its shapes are called: `RunValue`, and `RunFields` for the object
+ */
 const longForm = <Main extends string, More extends TProperties>(
-  $id: string,
+  kind: string,
   main: Main,
   description: string,
   more: More,
 ) =>
-  Type.Union([
-    nonBlank(description),
-    closedObject(
-      { [main]: nonBlank(description), ...more } as Record<Main, ReturnType<typeof nonBlank>> & More,
-      { $id },
-    ),
-  ])
+  Type.Union(
+    [
+      nonBlank(description),
+      closedObject(
+        { [main]: nonBlank(description), ...more } as Record<Main, ReturnType<typeof nonBlank>> & More,
+        { $id: `${kind}Fields` },
+      ),
+    ],
+    { $id: `${kind}Value` },
+  )
 
 /** The value of each kind of step. */
 const STEPS = {
-  run: longForm('RunFields', 'command', 'A shell command; a code other than 0 ends the task as failed.', {
+  run: longForm('Run', 'command', 'A shell command; a code other than 0 ends the task as failed.', {
     cwd: Type.Optional(Type.String({ description: 'Directory of the workspace to run it in.' })),
     timeout: Type.Optional(used(Duration, 'After which it is ended; 10m by default.')),
     expect: Type.Optional(
       worded(
         Type.Union([Type.Integer({ minimum: 0, maximum: 255 }), Type.Literal('any')], {
+          $id: 'ExpectedExitCode',
           description: 'The exit code that is a success.',
         }),
         'an exit code from 0 to 255, or "any"',
@@ -67,8 +75,8 @@ const STEPS = {
     },
     { $id: 'WriteFields' },
   ),
-  read: longForm('ReadFields', 'path', 'A text file.', { as }),
-  ask: longForm('AskFields', 'question', 'What the caller is asked; the answer is {{answer}}.', { as }),
+  read: longForm('Read', 'path', 'A text file.', { as }),
+  ask: longForm('Ask', 'question', 'What the caller is asked; the answer is {{answer}}.', { as }),
   say: nonBlank('A message of the transcript.'),
   wait: used(Duration, "Waits, by berth's clock."),
   hold: Type.Literal(true, { description: 'Waits until POST /_berth/tasks/{id}/release.' }),

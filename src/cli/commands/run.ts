@@ -44,9 +44,10 @@ const RUN_DESCRIPTIONS: Readonly<Record<string, string>> = {
 }
 
 const HELP = `
-CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERTH_MCP_URL and BERTH_DATA. The options are
-those of "berth serve"; variables and the config file set them too, but for where it listens and keeps its data: that is
-a free port, free project ports and a temporary directory unless a flag says otherwise.
+CMD finds the instance by BERTH_BASE_URL, BERTH_API_KEY, BERTH_ADMIN_TOKEN, BERTH_MCP_URL and BERTH_DATA, and this
+executable by BERTH_EXECUTABLE. The options are those of "berth serve"; variables and the config file set them too, but for
+where it listens and keeps its data: that is a free port, free project ports and a temporary directory unless a flag says
+otherwise.
 
 The exit code is CMD's; 128+n where signal n ended it, 127 where it is not found, 126 where it cannot be executed, 124
 after --timeout, 1 where berth could not start. An exit code of 0 becomes 1 where --strict or --coverage-min fails the run.

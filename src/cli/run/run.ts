@@ -7,6 +7,7 @@ import { removeAbandoned } from '../../instance/abandoned.ts'
 import { type Berth, StartStopped } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import { selfCommand } from '../../runtime/self.ts'
 import { makeDirectory, removeTemporary } from '../../storage/data-directory.ts'
 import { InstanceLogFile } from '../instances/log-file.ts'
 import { registerInstance } from '../instances/registry.ts'
@@ -204,10 +205,20 @@ function disposableConfig(
 /** Creates a directory that is never removed. Its name differs from the temporary ones, which are. */
 const makeKeptDirectory = (): string => realpathSync(makeDirectory(tmpdir(), 'berth-kept-'))
 
-/** Returns the command's environment: that of this process, and the variables of the instance. */
+/**
+ * Returns the command's environment: that of this process, the variables of the instance, and the executable with which tests start
+ * further instances; from source there is none.
+ */
 function commandEnvironment({ info }: Berth, env: ProcessContext['env']): Record<string, string | undefined> {
   const { BERTH_API_KEY, ...variables } = variablesOf(info)
-  return { ...env, ...variables, BERTH_API_KEY: BERTH_API_KEY ?? undefined, BERTH_DATA: info.data_dir }
+  const { argv, compiled } = selfCommand()
+  return {
+    ...env,
+    ...variables,
+    BERTH_API_KEY: BERTH_API_KEY ?? undefined,
+    BERTH_DATA: info.data_dir,
+    ...(compiled ? { BERTH_EXECUTABLE: argv[0] } : {}),
+  }
 }
 
 /** What the message about a failed run says. */

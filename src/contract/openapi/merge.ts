@@ -42,9 +42,24 @@ export function mergedDocument(api: OpenApiDocument, control: OpenApiDocument): 
       securitySchemes: both('securitySchemes'),
       parameters: both('parameters'),
       headers: both('headers'),
-      schemas: api.components.schemas,
+      schemas: withoutConditions(api.components.schemas) as OpenApiDocument['components']['schemas'],
     },
   })
+}
+
+/**
+ * Returns schemas by name, or a part of one, without `not`: no language has a type for what a value is not, but generators make
+ * numbered classes of its parts.
+ *
+ * @param isNamed whether the names of a value's fields are not keywords
+ */
+function withoutConditions(value: unknown, isNamed = true): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutConditions(one, false))
+  if (typeof value !== 'object' || value === null) return value
+  const kept = Object.entries(value).filter(([key]) => isNamed || key !== 'not')
+  return Object.fromEntries(
+    kept.map(([key, one]) => [key, withoutConditions(one, !isNamed && key === 'properties')]),
+  )
 }
 
 const controlTag = (name: string): string => `Control: ${name}`

@@ -95,7 +95,7 @@ export const RefusedConnection = t.Object(
 )
 
 /** Which of its two streams a command has printed something to. */
-export const OutputStreamName = oneOf(['stdout', 'stderr'], { $id: 'OutputStream' })
+export const OutputStreamName = oneOf(['stdout', 'stderr'], { $id: 'OutputStreamName' })
 
 /** The encoding of data that is not text. */
 export const Base64Encoding = oneOf(['base64'], { $id: 'Base64Encoding' })

@@ -75,17 +75,18 @@ export const VariableText = Type.String({
 })
 
 /** Such a text: written down, or taken from the environment. */
-const textOrEnvironment = (shape: typeof KeyText, description: string) =>
-  Type.Union([shape, FromEnvironment], { description })
+const textOrEnvironment = ($id: string, shape: typeof KeyText, description: string) =>
+  Type.Union([shape, FromEnvironment], { $id, description })
 
 const Key = textOrEnvironment(
+  'FixtureKeyText',
   KeyText,
   'The key itself; without it, one is made. GET /_berth/fixtures tells it.',
 )
 
 const Secrets = keyed(
   '^[A-Za-z_][A-Za-z0-9_]*$',
-  textOrEnvironment(VariableText, 'What the variable is set to.'),
+  textOrEnvironment('FixtureVariable', VariableText, 'What the variable is set to.'),
   'a name of letters, digits and "_" that does not begin with a digit',
   'Environment variables by name. Others that were set stay.',
 )
@@ -206,6 +207,7 @@ const Webhook = closed('FixtureWebhook', {
   ),
   secret: Type.Optional(
     textOrEnvironment(
+      'FixtureSigningSecret',
       WebhookSecretText,
       'The signing secret; without it, one is made. GET /_berth/fixtures tells it.',
     ),
