@@ -212,6 +212,18 @@ describe('src', () => {
     expect(readers.filter((path) => !/^(?:runtime|dashboard)\//.test(path))).toEqual([])
   })
 
+  test('only system/ and what needs Linux as a whole name what one system has', () => {
+    const linux = ['bubblewrap/', 'landlock/', 'limits/', 'local/network/'].map((place) => `compute/${place}`)
+    const named = files.filter((path) =>
+      /\/proc\b|\/cgroup|cgroup[2.]|\bdlopen\(|\bopenLibc\(/.test(code(path)),
+    )
+    expect(named.filter((path) => !['system/', ...linux].some((place) => path.startsWith(place)))).toEqual([])
+    const darwin = imports.filter(
+      ({ from, to }) => /^system\/darwin\//.test(to) && !from.startsWith('system/'),
+    )
+    expect(darwin).toEqual([])
+  })
+
   test('a bound names whom it holds off, as docs/threats.md lists them', () => {
     const threats = readFileSync(join(src, '../docs/threats.md'), 'utf8')
     const known = [...threats.matchAll(/^\| `(\w+)` \|/gm)].map(([, key]) => key)

@@ -10,7 +10,7 @@ import {
   type Limits,
   loadDrivers,
 } from '../compute/compute.ts'
-import { listProcesses } from '../compute/processes.ts'
+import { listProcesses, readName } from '../compute/processes.ts'
 import { portsOf } from '../compute/remains.ts'
 import { commandOf, type ShownTools, selectMachineTools, type ToolPlaces } from '../compute/tools.ts'
 import type { Config } from '../config/config.ts'
@@ -18,7 +18,7 @@ import { loadConfig } from '../config/load.ts'
 import type { Machine } from '../hosting/detection/detect.ts'
 import { SandboxMachine, titleOf } from '../hosting/detection/detect.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
-import { readTextOrNull, realPathOrNull } from '../runtime/if-present.ts'
+import { realPathOrNull } from '../runtime/if-present.ts'
 import { fieldsOf } from '../runtime/is-object.ts'
 import { createLogger } from '../runtime/logger.ts'
 import { reachLoopbackDirectly } from '../runtime/process-environment.ts'
@@ -274,7 +274,7 @@ export function examinePort(host: string, port: number, runningUrl: string | nul
   }
 }
 
-const programOf = (pid: number): string => readTextOrNull(`/proc/${pid}/comm`)?.trim() || 'a program'
+const programOf = (pid: number): string => readName(pid)?.trim() || 'a program'
 
 /** Examines whether the data directory, or the directory to create it in, is writable, by writing there. */
 export function examineDirectory(directory: string, name = 'data directory'): Finding {

@@ -1,17 +1,14 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ifPresent, readTextOrNull } from '../runtime/if-present.ts'
+import { isMusl } from '../system/linux/musl.ts'
 
 /** A C library. An executable of berth runs with one of them only. */
 export type LibcName = 'glibc' | 'musl'
 
 /** Returns the C library of this process; null on macOS, which has one of its own. */
 export const libcOf = (platform: NodeJS.Platform): LibcName | null =>
-  platform !== 'linux'
-    ? null
-    : (readTextOrNull('/proc/self/maps') ?? '').includes('/ld-musl-')
-      ? 'musl'
-      : 'glibc'
+  platform !== 'linux' ? null : isMusl() ? 'musl' : 'glibc'
 
 /** The program that has installed an executable and that replaces it. */
 export interface Installer {

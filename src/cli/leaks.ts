@@ -5,8 +5,10 @@ import {
   killAll,
   listProcesses,
   type ProcessInfo,
+  readArguments,
   readEnvironment,
   readMarker,
+  readName,
   readProcess,
   SANDBOXD_COMMAND,
 } from '../compute/processes.ts'
@@ -24,7 +26,7 @@ import {
 } from '../compute/remains.ts'
 import { isTemporary } from '../compute/trees.ts'
 import { machineNow } from '../runtime/clock.ts'
-import { namesIn, readTextOrNull } from '../runtime/if-present.ts'
+import { namesIn } from '../runtime/if-present.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
 import {
   findAbandoned,
@@ -32,6 +34,7 @@ import {
   isInUse,
   removeTemporary,
 } from '../storage/data-directory.ts'
+import { processes } from '../system/processes.ts'
 import type { Print } from './command.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
@@ -235,8 +238,8 @@ const markerOf = (directory: string): string => dataMarkerOf(realPath(directory)
 function ownProcesses(): ProcessInfo[] {
   const user = process.getuid?.()
   return listProcesses().filter(({ pid }) => {
-    const owner = statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid
-    if (pid === process.pid || owner === undefined) return false
+    const owner = processes.owner(pid)
+    if (pid === process.pid || owner === null) return false
     return owner === user || (user === 0 && isServerUser(owner))
   })
 }
@@ -292,8 +295,7 @@ function isOrphanedSandboxd({ pid, parent, session }: ProcessInfo): boolean {
   return above === null ? directoriesHeldBy(parent).length === 0 : isOrphanedSandboxd(above)
 }
 
-const isSandboxd = (pid: number): boolean =>
-  readText(`/proc/${pid}/cmdline`).includes(`\0${SANDBOXD_COMMAND}\0`)
+const isSandboxd = (pid: number): boolean => readArguments(pid).includes(SANDBOXD_COMMAND)
 
 /** Returns the leak of a process. */
 function processLeak({ pid, dataDir }: LeakedProcess): Leak {
@@ -309,10 +311,7 @@ function processLeak({ pid, dataDir }: LeakedProcess): Leak {
   }
 }
 
-const nameOf = (pid: number): string => readText(`/proc/${pid}/comm`).trim() || 'a process'
-
-/** Returns a text of /proc; none if the process has ended. */
-const readText = (path: string): string => readTextOrNull(path) ?? ''
+const nameOf = (pid: number): string => readName(pid)?.trim() || 'a process'
 
 /** Returns the control groups of ended instances. One with processes counts only if all of these are leaks. */
 function leakedGroups(

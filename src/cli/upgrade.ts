@@ -3,7 +3,6 @@ import {
   copyFileSync,
   linkSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -16,6 +15,7 @@ import { ifPresent } from '../runtime/if-present.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { selfCommand } from '../runtime/self.ts'
 import { SCHEMA } from '../storage/database.ts'
+import { processes } from '../system/processes.ts'
 import { CommandError } from './errors.ts'
 import { installerOf, libcOf } from './installation.ts'
 import type { ProcessContext } from './process-context.ts'
@@ -186,20 +186,10 @@ function systemOf(program: Uint8Array): string | null {
   return processor === undefined ? null : `darwin-${processor}`
 }
 
-/** Returns the processes, but this one, that run a file (proc_pid_exe(5)); none where there is no /proc. */
+/** Returns the processes, but this one, that run a file. */
 function runningFrom(executable: string): number[] {
-  const { dev, ino } = statSync(executable)
-  return (ifPresent(() => readdirSync('/proc')) ?? []).flatMap((name) => {
-    const pid = Number(name)
-    if (!Number.isInteger(pid) || pid === process.pid) return []
-    try {
-      const file = statSync(`/proc/${name}/exe`)
-      return file.dev === dev && file.ino === ino ? [pid] : []
-    } catch {
-      // It has ended, or belongs to another user.
-      return []
-    }
-  })
+  const file = statSync(executable)
+  return processes.pids().filter((pid) => pid !== process.pid && processes.runs(pid, file))
 }
 
 /** Makes a directory on the executable's file system, so that files can be renamed from it. */

@@ -1,21 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { ifPresent, readTextOrNull } from '../runtime/if-present.ts'
-import { readStatFields, STAT } from '../runtime/process-stat.ts'
-import { readListeningSockets, socketsOf } from './local/sockets.ts'
-import { readMarker } from './processes.ts'
+import { processes } from '../system/processes.ts'
+import { readListeningSockets, socketsOf } from '../system/sockets.ts'
+import { readEnvironment, readMarker } from './processes.ts'
 import type { ProcessState, ServerConsumption } from './sandbox.ts'
-
-/** Clock ticks per second in /proc. The kernel shows this number to programs on every processor (USER_HZ). */
-const TICKS = 100
 
 /** Characters of a command line, and ports of a process, that are kept. @bound program */
 const MAX_COMMAND = 2_000
 const MAX_PORTS = 1_000
 
-/** The fields that count time on a processor, that of ended children included. */
-const CPU_FIELDS = [STAT.userTicks, STAT.systemTicks, STAT.childUserTicks, STAT.childSystemTicks]
-
-/** What /proc says of one process. */
+/** What the system shows of one process. */
 export interface TableEntry {
   readonly pid: number
   readonly parentPid: number
@@ -40,7 +32,7 @@ export interface ProcessTable {
 }
 
 /**
- * Reads what /proc shows of processes; leaves out those that have ended meanwhile.
+ * Reads what the system shows of processes; leaves out those that have ended meanwhile.
  *
  * @param marker first 24 hex digits of the markers of the server's processes
  * @param networkOf pid of a process in the server's network
@@ -48,57 +40,35 @@ export interface ProcessTable {
 export function readProcessTable(pids: readonly number[], marker: string, networkOf: number): ProcessTable {
   const sockets = readListeningSockets(networkOf) ?? []
   const listening = new Map(sockets.map(({ inode, port }) => [inode, port]))
-  const at = uptimeMs()
+  const at = processes.uptimeMs()
   const found = pids.flatMap((pid) => readEntry(pid, marker, listening) ?? [])
   return { at, processes: withInheritedExecutions(found) }
 }
 
-/** Returns milliseconds since the start of the machine. */
-export const uptimeMs = (): number =>
-  Math.round(Number.parseFloat(readTextOrNull('/proc/uptime') ?? '0') * 1_000)
-
 function readEntry(pid: number, marker: string, listening: ReadonlyMap<string, number>): TableEntry | null {
-  const fields = readStat(pid)
-  const status = readTextOrNull(`/proc/${pid}/status`)
-  if (fields === null || status === null) return null
+  const usage = processes.usage(pid)
+  const memory = processes.memory(pid)
+  if (usage === null || memory === null) return null
   const ports =
     listening.size === 0 ? [] : (socketsOf(pid) ?? []).flatMap((inode) => listening.get(inode) ?? [])
   return {
     pid,
-    parentPid: fields.parentPid,
-    command: commandOf(pid, status),
-    state: fields.state,
-    cpuMs: fields.cpuMs,
-    startedMs: fields.startedMs,
-    memoryBytes: Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024,
+    parentPid: usage.parentPid,
+    command: commandOf(pid),
+    state: usage.state,
+    cpuMs: usage.cpuMs,
+    startedMs: usage.startedMs,
+    memoryBytes: memory.residentBytes,
     ports: [...new Set(ports)].sort((a, b) => a - b).slice(0, MAX_PORTS),
     execution: executionOf(pid, marker),
   }
 }
 
-/** Reads the part of a process's entry that /proc/PID/stat has; null if it has ended. */
-export function readStat(
-  pid: number,
-): Pick<TableEntry, 'parentPid' | 'state' | 'cpuMs' | 'startedMs'> | null {
-  const fields = readStatFields(pid)
-  if (fields === null) return null
-  const ticks = (field: number): number => ticksOf(fields, field)
-  return {
-    parentPid: Number(fields[STAT.parent]),
-    state: stateOf(fields[STAT.state] ?? ''),
-    cpuMs: ticks(STAT.userTicks) + ticks(STAT.systemTicks),
-    startedMs: ticks(STAT.startTicks),
-  }
-}
-
 /** Returns the milliseconds that a process and its ended children have been on a processor; 0 if it has ended. */
 export function readCpuMs(pid: number): number {
-  const fields = readStatFields(pid)
-  return fields === null ? 0 : CPU_FIELDS.reduce((sum, field) => sum + ticksOf(fields, field), 0)
+  const { cpuMs = 0, childCpuMs = 0 } = processes.usage(pid) ?? {}
+  return cpuMs + childCpuMs
 }
-
-/** Returns a field that counts clock ticks, in milliseconds. */
-const ticksOf = (fields: readonly string[], field: number): number => (Number(fields[field]) * 1_000) / TICKS
 
 /**
  * Measures what processes use together. Pages that they share count once for each.
@@ -109,36 +79,26 @@ const ticksOf = (fields: readonly string[], field: number): number => (Number(fi
 export function measureConsumption(started: readonly number[], own: readonly number[]): ServerConsumption {
   let cpuMs = 0
   let memoryBytes = 0
-  let processes = 0
+  let threads = 0
   for (const pid of [...own, ...started]) {
-    const fields = readStatFields(pid)
-    if (fields === null) continue
-    for (const field of CPU_FIELDS) cpuMs += ticksOf(fields, field)
+    const usage = processes.usage(pid)
+    if (usage === null) continue
+    cpuMs += usage.cpuMs + usage.childCpuMs
     if (own.includes(pid)) continue
-    const status = readTextOrNull(`/proc/${pid}/status`) ?? ''
-    for (const name of ['RssAnon', 'RssShmem']) {
-      memoryBytes += Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0) * 1024
-    }
-    processes += Number(fields[STAT.threads])
+    memoryBytes += processes.memory(pid)?.ownBytes ?? 0
+    threads += usage.threads
   }
-  return { at: uptimeMs(), cpuMs, memoryBytes, processes }
+  return { at: processes.uptimeMs(), cpuMs, memoryBytes, processes: threads }
 }
 
 /** Returns the number of a process's threads; 0 if it has ended. */
-export const countThreads = (pid: number): number => Number(readStatFields(pid)?.[STAT.threads] ?? 0)
+export const countThreads = (pid: number): number => processes.usage(pid)?.threads ?? 0
 
-function stateOf(letter: string): ProcessState {
-  // A process whose first thread alone has ended shows the state of that thread.
-  if (letter === 'R' || letter === 'Z') return 'running'
-  if (letter === 'T' || letter === 't') return 'stopped'
-  return letter === 'D' ? 'waiting' : 'sleeping'
-}
-
-function commandOf(pid: number, status: string): string {
-  const bytes = ifPresent(() => readFileSync(`/proc/${pid}/cmdline`))
-  const words = bytes?.toString('utf8').replace(/\0+$/, '').split('\0') ?? []
+function commandOf(pid: number): string {
+  const text = Buffer.from(processes.commandLine(pid) ?? '', 'latin1').toString('utf8')
+  const words = text.replace(/\0+$/, '').split('\0')
   const line = [toolOf(pid, words[0] ?? ''), ...words.slice(1)].join(' ')
-  const command = line === '' ? `[${/^Name:\t(.*)$/m.exec(status)?.[1] ?? '?'}]` : line
+  const command = line === '' ? `[${processes.name(pid) ?? '?'}]` : line
   return command.slice(0, MAX_COMMAND).toWellFormed()
 }
 
@@ -151,8 +111,7 @@ function toolOf(pid: number, program: string): string {
         ? 'node'
         : null
   if (name === null) return program
-  const variables = readTextOrNull(`/proc/${pid}/environ`)?.split('\0') ?? []
-  return variables.includes('BUN_BE_BUN=1') ? name : program
+  return readEnvironment(pid, 'BUN_BE_BUN') === '1' ? name : program
 }
 
 function executionOf(pid: number, marker: string): number | null {

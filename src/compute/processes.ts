@@ -1,11 +1,21 @@
 /** Processes of this machine: which ones a command or a server has started, and how they are ended. */
-import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs'
 import { codeOf } from '../runtime/error-info.ts'
 import { Pace } from '../runtime/pace.ts'
-import { hasEnded, STAT, statFields } from '../runtime/process-stat.ts'
 import { signal } from '../runtime/signal.ts'
+import { processes } from '../system/processes.ts'
+import type { ProcessInfo } from '../system/system.ts'
 
+export type { ProcessInfo }
 export { signal }
+
+/** See `Processes`. */
+export const {
+  list: listProcesses,
+  read: readProcess,
+  children: readChildren,
+  isStopped,
+  name: readName,
+} = processes
 
 /**
  * The environment variable by which berth finds what a command started. systemd uses the same name for the same
@@ -40,31 +50,6 @@ export function commandMarker(serverMarker: string, commandId: number): string {
   return serverMarker + commandId.toString(16).padStart(8, '0')
 }
 
-/**
- * Bytes that are read of a file of a process. Thousands of processes may share megabytes of environment and arguments,
- * which would take seconds to read. A program that has more before its marker has as good as cleared its environment.
- * @bound program
- */
-const MAX_READ = {
-  stat: 4 * 1024,
-  comm: 4 * 1024,
-  cmdline: 16 * 1024,
-  environ: 256 * 1024,
-}
-
-/** Read into by one call at a time. */
-const BUFFER = Buffer.alloc(MAX_READ.environ)
-
-/** A process as shown in /proc. */
-export interface ProcessInfo {
-  pid: number
-  parent: number
-  group: number
-  session: number
-  /** When it started, in clock ticks since the start of the machine: no two processes of a number have the same. */
-  startTicks: string
-}
-
 /** Selects processes that belong together. */
 interface ProcessFamily {
   /** These processes and all their descendants, */
@@ -75,39 +60,6 @@ interface ProcessFamily {
   marker: string
   /** Pids to leave out. */
   except: readonly number[]
-}
-
-/** Lists all living processes; leaves out those that have ended and wait to be reaped. */
-export function listProcesses(): ProcessInfo[] {
-  const found: ProcessInfo[] = []
-  for (const name of readdirSync('/proc')) {
-    const first = name.charCodeAt(0)
-    if (first < 0x30 || first > 0x39) continue
-    const info = readProcess(Number(name))
-    if (info !== null) found.push(info)
-  }
-  return found
-}
-
-/** Reports whether a process is stopped, by a signal or a debugger. */
-export const isStopped = (pid: number): boolean => {
-  const stat = readProc(pid, 'stat')
-  return stat !== null && /^[Tt]$/.test(statFields(stat)[STAT.state] ?? '')
-}
-
-/** Returns a process, or null if it has ended. */
-export function readProcess(pid: number): ProcessInfo | null {
-  const stat = readProc(pid, 'stat')
-  if (stat === null) return null
-  const fields = statFields(stat)
-  if (hasEnded(fields)) return null
-  return {
-    pid,
-    parent: Number(fields[STAT.parent]),
-    group: Number(fields[STAT.group]),
-    session: Number(fields[STAT.session]),
-    startTicks: fields[STAT.startTicks] ?? '',
-  }
 }
 
 /**
@@ -124,13 +76,7 @@ export function rememberProcesses(pids: readonly number[]): () => number[] {
 
 /** Finds the sandboxd of every berth, and the processes that start it in its sandbox, by their command lines. */
 export const findSandboxds = (): number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d/.test(name))
-    .map(Number)
-    .filter((pid) => readProc(pid, 'cmdline')?.split('\0').includes(SANDBOXD_COMMAND))
-
-/** Returns the name of a process's program, cut to 15 characters; null if it has ended. */
-export const readName = (pid: number): string | null => readProc(pid, 'comm')?.trimEnd() ?? null
+  processes.pids().filter((pid) => readArguments(pid).includes(SANDBOXD_COMMAND))
 
 /** Reports whether a process exists that the system does not show to this user. */
 export function isHidden(pid: number): boolean {
@@ -147,10 +93,9 @@ export function isHidden(pid: number): boolean {
  * null if there is none.
  */
 export function readMarker(pid: number): string | null {
-  const environ = readProc(pid, 'environ')
-  const value = environ === null ? null : readVariable(environ, MARKER_NAME)
+  const value = readEnvironment(pid, MARKER_NAME)
   if (value !== null) return value
-  const [, serverMarker] = SANDBOXD_ARGUMENTS.exec(readProc(pid, 'cmdline') ?? '') ?? []
+  const [, serverMarker] = SANDBOXD_ARGUMENTS.exec(processes.commandLine(pid) ?? '') ?? []
   return serverMarker === undefined ? null : `${serverMarker}00000000`
 }
 
@@ -163,13 +108,13 @@ function readVariable(environ: string, name: string): string | null {
 
 /** Returns a variable of a process's initial environment; null if it is not set, or not readable. */
 export function readEnvironment(pid: number, name: string): string | null {
-  const environ = readProc(pid, 'environ')
+  const environ = processes.environment(pid)
   return environ === null ? null : readVariable(environ, name)
 }
 
 /** Returns the beginning of a process's command line; an empty list if it has ended or is not readable. */
 export const readArguments = (pid: number): string[] =>
-  readProc(pid, 'cmdline')?.split('\0').filter(Boolean) ?? []
+  processes.commandLine(pid)?.split('\0').filter(Boolean) ?? []
 
 /** Returns the living processes of a family, which is looked for among all processes or among some. */
 export const findFamily = (family: ProcessFamily, among = listProcesses()): number[] =>
@@ -257,19 +202,6 @@ export function listDescendants(pid: number): ProcessInfo[] {
   return [...found].flatMap((one) => readProcess(one) ?? [])
 }
 
-/** Returns the children of a process; null if the kernel does not list them (CONFIG_PROC_CHILDREN). */
-export function readChildren(pid: number): number[] | null {
-  try {
-    const threads = readdirSync(`/proc/${pid}/task`)
-    return threads.flatMap((thread) => {
-      const text = readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1')
-      return text.split(' ').filter(Boolean).map(Number)
-    })
-  } catch {
-    return readProcess(pid) === null ? [] : null
-  }
-}
-
 function scanDescendants(pid: number): ProcessInfo[] {
   const processes = listProcesses()
   const members = descendantsAmong(processes, [pid])
@@ -287,24 +219,6 @@ function addDescendants(processes: readonly ProcessInfo[], members: Set<number>)
   for (let before = -1; before !== members.size; ) {
     before = members.size
     for (const { pid, parent } of processes) if (members.has(parent)) members.add(pid)
-  }
-}
-
-/** Reads the beginning of a file of a process in Latin-1, so any bytes have a text; null if it cannot be read. */
-function readProc(pid: number, file: keyof typeof MAX_READ): string | null {
-  let descriptor: number | null = null
-  try {
-    descriptor = openSync(`/proc/${pid}/${file}`, 'r')
-    let length = 0
-    for (let read = -1; read !== 0 && length < MAX_READ[file]; length += read) {
-      read = readSync(descriptor, BUFFER, length, MAX_READ[file] - length, null)
-    }
-    return BUFFER.toString('latin1', 0, length)
-  } catch {
-    // It has ended, or belongs to another user.
-    return null
-  } finally {
-    if (descriptor !== null) closeSync(descriptor)
   }
 }
 

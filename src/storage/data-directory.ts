@@ -25,7 +25,7 @@ import { basename, dirname, join } from 'node:path'
 import { StartupError } from '../errors.ts'
 import { codeOf, isBusy, messageOf } from '../runtime/error-info.ts'
 import { ifPresent, namesIn } from '../runtime/if-present.ts'
-import { isAlive, markText, ownMark, parseMark } from '../runtime/process-mark.ts'
+import { isAlive, markText, ownMark, parseMark } from '../system/process-mark.ts'
 import { makePrivate, remove, removeTree, writePrivate } from './files.ts'
 import { finishSwap } from './state.ts'
 

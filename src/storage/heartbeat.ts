@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { ifPresent } from '../runtime/if-present.ts'
+import { descriptorPath } from '../system/linux/files.ts'
 
 /** Linux's file system in memory that every user may write: a kill of berth loses nothing in it. */
 const MEMORY_DIR = '/dev/shm'
@@ -74,7 +75,7 @@ function openFile(path: string, dataDir: string): OpenHeartbeat | null {
     if (stat.size < TIME_BYTES) writeSync(fd, new Uint8Array(TIME_BYTES), 0, TIME_BYTES, 0)
     const written = writeSync(fd, dataDir, TIME_BYTES)
     ftruncateSync(fd, TIME_BYTES + written)
-    const mapped = Bun.mmap(`/proc/self/fd/${fd}`, { shared: true })
+    const mapped = Bun.mmap(descriptorPath(fd), { shared: true })
     const time = new Float64Array(mapped.buffer, mapped.byteOffset, 1)
     return {
       take() {

@@ -5,13 +5,11 @@ import { loadLinuxLibc } from './linux/calls.ts'
 import { loadLinuxMemoryMeter } from './linux/memory.ts'
 import { loadLinuxPtyCalls } from './linux/terminals.ts'
 
-const isDarwin = process.platform === 'darwin'
-
 /** Loads the system calls of sandboxd; about 0.3 ms. Throws if there is no C library. */
-export const loadLibc = isDarwin ? loadDarwinLibc : loadLinuxLibc
+export const loadLibc = process.platform === 'darwin' ? loadDarwinLibc : loadLinuxLibc
 
 /** Loads the system calls for pseudo-terminals; about 0.3 ms. Throws if there is no C library. */
-export const loadPtyCalls = isDarwin ? loadDarwinPtyCalls : loadLinuxPtyCalls
+export const loadPtyCalls = process.platform === 'darwin' ? loadDarwinPtyCalls : loadLinuxPtyCalls
 
 /** Loads what measures the memory of a server. Throws if there is no C library. */
-export const loadMemoryMeter = isDarwin ? loadDarwinMemoryMeter : loadLinuxMemoryMeter
+export const loadMemoryMeter = process.platform === 'darwin' ? loadDarwinMemoryMeter : loadLinuxMemoryMeter

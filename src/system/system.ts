@@ -156,3 +156,144 @@ export interface Confinement {
   /** Whether abstract Unix sockets of programs outside are out of reach: the sandbox has no network of its own. */
   abstractSockets: boolean
 }
+
+/** A process. */
+export interface ProcessInfo {
+  pid: number
+  /**
+   * The process that has started it, or has adopted it. On macOS, where launchd adopts all orphans: the nearest ancestor that
+   * lives, as far as this process has seen those between.
+   */
+  parent: number
+  group: number
+  session: number
+  /** When it started, in a unit of the system's: no two processes of a number have the same. Digits. */
+  startTicks: string
+}
+
+/** What a process does, and what it has used. */
+export interface ProcessUsage {
+  readonly parentPid: number
+  /** On a processor or ready for one, waiting for an event, waiting for a device, stopped. */
+  readonly state: 'running' | 'sleeping' | 'waiting' | 'stopped'
+  /** Milliseconds on a processor since its start. */
+  readonly cpuMs: number
+  /** The same of its children that have ended; 0 if the system does not count them. */
+  readonly childCpuMs: number
+  /** Milliseconds between the start of the machine and its own. */
+  readonly startedMs: number
+  readonly threads: number
+}
+
+/** A descriptor of a process. */
+export interface Descriptor {
+  readonly fd: number
+  /** A file's path, with ` (deleted)` behind it if Linux has removed it; else `socket:[N]`, `pipe:[N]` or another text. */
+  readonly target: string
+  /** Returns the file that it leads to; null if it was closed. */
+  file(): { readonly dev: bigint; readonly ino: bigint } | null
+}
+
+/** The processes of this machine. What has ended, or may not be looked at, counts as missing. */
+export interface Processes {
+  /** Returns the numbers of all processes, also of those that have ended and wait to be reaped. */
+  pids(): number[]
+  /** Lists all living processes; leaves out those that have ended and wait to be reaped. */
+  list(): ProcessInfo[]
+  /** Returns a process, or null if it has ended. */
+  read(pid: number): ProcessInfo | null
+  /** Takes note of a child that was started just now, if the system loses the descent of orphans otherwise. */
+  note(pid: number): void
+  /** Returns the children of a process; null if the system does not list them (on Linux: CONFIG_PROC_CHILDREN). */
+  children(pid: number): number[] | null
+  /** Reports whether a process is stopped, by a signal or a debugger. */
+  isStopped(pid: number): boolean
+  /** Returns the name of a process's program, cut to 15 characters; null if it has ended. */
+  name(pid: number): string | null
+  /** Returns the beginning of a process's arguments, each with a zero behind it, in Latin-1; null if they are not readable. */
+  commandLine(pid: number): string | null
+  /** Returns the same of the variables that it was started with. */
+  environment(pid: number): string | null
+  usage(pid: number): ProcessUsage | null
+  /** Returns the bytes of memory that a process has, and of those the ones that no file on disk has. */
+  memory(pid: number): { readonly residentBytes: number; readonly ownBytes: number } | null
+  /** Returns the number of the user that a process belongs to; null if it has ended. */
+  owner(pid: number): number | null
+  /** Reports whether a process runs a file. */
+  runs(pid: number, file: { readonly dev: number; readonly ino: number }): boolean
+  /** Returns the descriptors of a process, read as they are taken; null if they may not be looked at. */
+  descriptors(pid: number): Iterable<Descriptor> | null
+  /** Returns milliseconds since the start of the machine. */
+  uptimeMs(): number
+  /** Returns the number of this process's PID namespace, in which the numbers of processes are valid; null if unknown. */
+  namespace(): string | null
+  /** Reports whether the keys of its terminal reach the group of this process; null if unknown. */
+  isInForeground(): boolean | null
+  /** Returns a function that reports whether this process was started to ignore a signal. */
+  ignoredSignals(): (signal: number) => boolean
+  /** Returns how many descriptors this process may have open; null if that is unknown. */
+  maxOpenFiles(): number | null
+  /** Returns how many descriptors this process has open. */
+  openFiles(): number
+  /** Returns how much of a user's limit of processes is taken: on Linux his threads, on macOS his processes. */
+  countThreadsOf(uid: number): number
+  /** Returns the memory that programs can still get on this machine; null if it is unknown. */
+  availableMemory(): number | null
+}
+
+/**
+ * A TCP socket of this machine. Addresses are as Linux's /proc/net/tcp writes them, with words in the machine's byte order.
+ */
+export interface TcpSocket {
+  readonly address: string
+  readonly port: number
+  readonly remotePort: number
+  readonly listens: boolean
+  /** Whose it is: the number of a user. */
+  readonly uid: number
+  /** The kernel's number for it, as `Descriptor.target` has it; `0` for one that no process has anymore. */
+  readonly inode: string
+}
+
+/** The TCP sockets of this machine. */
+export interface TcpSockets {
+  /**
+   * Returns the listening sockets of a process's network; null if the system does not show them. On macOS those of this
+   * user's processes.
+   */
+  listening(pid: number): TcpSocket[] | null
+  /** Returns the sockets of berth's own network whose local port is one of these, as `listening` does. */
+  withLocalPorts(ports: readonly number[]): Promise<TcpSocket[] | null>
+}
+
+/** One end of a TCP connection: the address and port of a socket, then those of its peer. */
+export interface ConnectedEnd {
+  readonly address: string
+  readonly port: number
+  readonly peerAddress: string
+  readonly peerPort: number
+}
+
+/** Whose a socket is. */
+export interface SocketOwner {
+  /** The number of a user. */
+  readonly uid: number
+  /** The kernel's number for the socket; `0` for one that no process has anymore. */
+  readonly inode: string
+}
+
+/** A connected socket. */
+export interface ConnectedSocket extends SocketOwner {
+  /** A number that the kernel gives to no other socket before the machine starts again. Inodes are used again. */
+  readonly cookie: bigint
+}
+
+/** The system calls that copy files. */
+export interface CopyCalls {
+  /** Returns the next offset with data; negative if there is none. */
+  data(descriptor: number, offset: number): number
+  /** Returns the next offset of a hole: the end of the file at last. */
+  hole(descriptor: number, offset: number): number
+  /** Has an empty file share the blocks of another one. @returns whether the system and the file system can */
+  share(from: number, copy: number): boolean
+}

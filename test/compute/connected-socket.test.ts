@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync, readlinkSync } from 'node:fs'
-import { type ConnectedEnd, loadFindConnectedSocket } from '../../src/compute/local/connected-socket.ts'
+import { loadFindConnectedSocket } from '../../src/system/connected-socket.ts'
+import type { ConnectedEnd } from '../../src/system/system.ts'
 
 const find = loadFindConnectedSocket()
 const ownSockets = (): string[] =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { readListeningSockets } from '../../src/compute/local/sockets.ts'
 import { MARKER_NAME, readMarker, rememberProcesses } from '../../src/compute/processes.ts'
+import { readListeningSockets } from '../../src/system/sockets.ts'
 import { until } from './bench.ts'
 
 /** The number of the process that was started last; who may write it chooses the next one's (pid_namespaces(7)). */

@@ -1,5 +1,5 @@
 import { messageOf } from '../../runtime/error-info.ts'
-import { readStatFields, STAT } from '../../runtime/process-stat.ts'
+import { processes } from '../../system/processes.ts'
 import { openInBrowser } from '../browser.ts'
 import { Client } from '../client.ts'
 import { resetState, resetText } from '../nouns/snapshots.ts'
@@ -158,7 +158,7 @@ export function readKeys(press: (key: string) => void): Keys {
   let isReading = false
   let waiting: Timer | undefined
   const begin = (): void => {
-    if (isReading || !isInForeground()) return
+    if (isReading || !(processes.isInForeground() ?? true)) return
     clearInterval(waiting)
     isReading = true
     stdin.setRawMode(true)
@@ -170,7 +170,7 @@ export function readKeys(press: (key: string) => void): Keys {
     isReading = false
     stdin.off('data', onData)
     stdin.pause()
-    if (isInForeground()) stdin.setRawMode(false)
+    if (processes.isInForeground() ?? true) stdin.setRawMode(false)
   }
   const suspend = (): void => {
     end()
@@ -193,10 +193,4 @@ export function readKeys(press: (key: string) => void): Keys {
       end()
     },
   }
-}
-
-/** Reports whether this process is in the foreground of its terminal (proc(5), fields pgrp and tpgid). */
-function isInForeground(): boolean {
-  const fields = readStatFields('self')
-  return fields === null || fields[STAT.group] === fields[STAT.foregroundGroup]
 }

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { isGone } from '../../runtime/if-present.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { removeTreeAside } from '../../storage/files.ts'
+import { holdsInodes } from '../../system/files.ts'
 import { CommandError } from '../errors.ts'
 import type { OutputStream } from '../process-context.ts'
 import { lastName, meansContent, remotePath } from './place.ts'
@@ -128,7 +129,7 @@ async function downloadDirectory(
     await mkdir(content)
     // GNU tar ends with 1 if a file has changed meanwhile, as a log does.
     const command = `cd ${quotePath(path)} || exit 2; tar -cf - .; [ $? -lt 2 ]`
-    const root = { path: content, byDescriptor: process.platform === 'linux' }
+    const root = { path: content, byDescriptor: holdsInodes }
     await unpackTree(root, runRemote(shell, command), progress)
     if (isThere) await merge(content, directory)
     else await moveDirectory(content, directory, await lstat(content))

@@ -1,8 +1,6 @@
-import { readdirSync, readlinkSync } from 'node:fs'
 import { loadConfig } from '../../config/load.ts'
 import type { ReadyInfo } from '../../instance/start.ts'
-import { ifPresent } from '../../runtime/if-present.ts'
-import { openLibc } from '../../system/libc.ts'
+import { redirectOutput } from '../../system/own-descriptors.ts'
 import { listenForStopSignal } from '../interrupt.ts'
 import { type ProcessContext, printLog, writeLineSync } from '../process-context.ts'
 import { InstanceLogFile } from './log-file.ts'
@@ -63,32 +61,4 @@ export async function background(
     unregister()
   }
   return 0
-}
-
-/** Closes a file descriptor when another program is started (open(2)). */
-const O_CLOEXEC = 0o2000000
-
-/**
- * Redirects the output of this process to a file, including fatal errors that the runtime prints. The process that waits
- * for the end of the output then sees it.
- *
- * @param fd file descriptor that is open for writing
- */
-function redirectOutput(fd: number): void {
-  const { dup2 } = openLibc({ dup2: { args: ['int', 'int'], returns: 'int' } })
-  // Bun duplicates the descriptors once a module asks for `process.stdout` or `process.stderr`.
-  const copies = outputCopies()
-  for (const stream of [1, 2]) dup2(fd, stream)
-  if (copies.length === 0) return
-  const { dup3 } = openLibc({ dup3: { args: ['int', 'int', 'int'], returns: 'int' } })
-  for (const copy of copies) dup3(fd, copy, O_CLOEXEC)
-}
-
-/** Returns the other descriptors of the pipes that are the output of this process. */
-function outputCopies(): number[] {
-  const fileOf = (name: string | number): string =>
-    ifPresent(() => readlinkSync(`/proc/self/fd/${name}`)) ?? ''
-  const outputs = [fileOf(1), fileOf(2)].filter((file) => /^(?:socket|pipe):/.test(file))
-  const all = ifPresent(() => readdirSync('/proc/self/fd')) ?? []
-  return all.filter((name) => Number(name) > 2 && outputs.includes(fileOf(name))).map(Number)
 }

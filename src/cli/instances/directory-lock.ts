@@ -1,17 +1,9 @@
 import type { Database as Sqlite } from 'bun:sqlite'
-import {
-  accessSync,
-  type BigIntStats,
-  constants,
-  existsSync,
-  lstatSync,
-  readlinkSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, type BigIntStats, constants, existsSync, lstatSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf, isBusy } from '../../runtime/error-info.ts'
-import { ifPresent, namesIn } from '../../runtime/if-present.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
+import { processes } from '../../system/processes.ts'
 import { CommandError } from '../errors.ts'
 
 /** Suffix that Linux adds to the path of an open file that was removed. */
@@ -40,12 +32,11 @@ export function isHeld(directory: string, pid: number): boolean {
 
 /** Reports whether a process has a file open as its lock. */
 function isOpenIn(pid: number, { dev, ino }: BigIntStats): boolean {
-  return namesIn(`/proc/${pid}/fd`).some((fd) => {
-    const path = `/proc/${pid}/fd/${fd}`
-    if (!readLink(path)?.endsWith('/lock')) return false
-    const open = ifPresent(() => statSync(path, { bigint: true }))
-    return open?.dev === dev && open.ino === ino
-  })
+  for (const { target, file } of processes.descriptors(pid) ?? []) {
+    const open = target.endsWith('/lock') ? file() : null
+    if (open?.dev === dev && open.ino === ino) return true
+  }
+  return false
 }
 
 /**
@@ -72,9 +63,9 @@ function isLocked(path: string, { size }: BigIntStats): boolean {
 /** Returns the data directories that a process holds; none if it has ended or belongs to another user. */
 export function directoriesHeldBy(pid: number): string[] {
   const found = new Set<string>()
-  for (const fd of namesIn(`/proc/${pid}/fd`)) {
-    const path = readLink(`/proc/${pid}/fd/${fd}`)?.replace(REMOVED, '')
-    if (path?.endsWith('/lock')) found.add(path.slice(0, -'/lock'.length))
+  for (const { target } of processes.descriptors(pid) ?? []) {
+    const path = target.replace(REMOVED, '')
+    if (path.endsWith('/lock')) found.add(path.slice(0, -'/lock'.length))
   }
   return [...found]
 }
@@ -99,14 +90,5 @@ export function realPath(path: string): string {
     return realpathSync(path)
   } catch {
     return path
-  }
-}
-
-function readLink(path: string): string | null {
-  try {
-    return readlinkSync(path)
-  } catch {
-    // Closed meanwhile.
-    return null
   }
 }

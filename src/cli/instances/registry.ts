@@ -1,10 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../instance/start.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
 import { writePrivate } from '../../storage/files.ts'
+import { processes } from '../../system/processes.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { userDirectory } from '../user-directory.ts'
@@ -82,7 +83,7 @@ export function registerInstance(
     // Entries of killed instances: the user may never run `berth list`.
     for (const stale of entryFiles(env)) {
       const other = readEntry(stale)
-      if (other && !existsSync(`/proc/${other.pid}`)) readOrRemoveStale(stale)
+      if (other && processes.owner(other.pid) === null) readOrRemoveStale(stale)
     }
   } catch {
     // Only `berth list` misses the instance: its directory says that it runs.

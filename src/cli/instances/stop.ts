@@ -1,7 +1,7 @@
 import { signal } from '../../compute/processes.ts'
-import { isAlive, markOf, type ProcessMark } from '../../runtime/process-mark.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
 import { isInUse, readInstance } from '../../storage/data-directory.ts'
+import { isAlive, markOf, type ProcessMark } from '../../system/process-mark.ts'
 import { CommandError } from '../errors.ts'
 import type { ProcessContext } from '../process-context.ts'
 import { checkAccessible, holdsDirectory } from './directory-lock.ts'

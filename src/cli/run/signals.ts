@@ -1,6 +1,6 @@
 import { constants } from 'node:os'
 import { signal as send } from '../../compute/processes.ts'
-import { readTextOrNull } from '../../runtime/if-present.ts'
+import { processes } from '../../system/processes.ts'
 
 /**
  * Signals to relay to the command. Job control and terminal resizes reach its whole process group without a relay.
@@ -74,24 +74,13 @@ export class SignalRelay {
   }
 
   #relay(name: RelayedSignal): void {
-    if (this.#pid === null || (KEY_SIGNALS.has(name) && isForeground())) return
+    if (this.#pid === null || (KEY_SIGNALS.has(name) && processes.isInForeground())) return
     send(this.#pid, name)
   }
 }
 
-/** Reports whether the group of this process is the one that has the keys of its terminal (proc_pid_stat(5)). */
-function isForeground(): boolean {
-  const stat = readTextOrNull('/proc/self/stat') ?? ''
-  const [, , group, , , foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return group !== undefined && group === foreground
-}
-
 /** Returns the signals that this process was started to ignore. Child processes do not inherit them from Bun. */
 export function ignoredSignals(): Set<string> {
-  const status = readTextOrNull('/proc/self/status') ?? ''
-  const [, mask = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(status) ?? []
-  const bits = BigInt(`0x${mask}`)
-  const isIgnored = (name: RelayedSignal): boolean =>
-    ((bits >> BigInt(constants.signals[name] - 1)) & 1n) === 1n
-  return new Set(RELAYED_SIGNALS.filter(isIgnored))
+  const isIgnored = processes.ignoredSignals()
+  return new Set(RELAYED_SIGNALS.filter((name) => isIgnored(constants.signals[name])))
 }

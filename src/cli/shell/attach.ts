@@ -1,7 +1,6 @@
-import { ptr } from 'bun:ffi'
 import { writeSync } from 'node:fs'
 import { codeOf } from '../../runtime/error-info.ts'
-import { openLibc } from '../../system/libc.ts'
+import { enterRawMode } from '../../system/own-descriptors.ts'
 import type { Client } from '../client.ts'
 import { CommandError } from '../errors.ts'
 
@@ -142,33 +141,6 @@ function writeOut(bytes: Buffer): void {
       Bun.sleepSync(FULL_PAUSE_MS)
     }
   }
-}
-
-/** Room for a termios of any system; Linux has 60 bytes. */
-const TERMIOS_BYTES = 128
-
-const TCSADRAIN = 1
-
-/**
- * Puts the terminal of standard input in raw mode (termios(3), cfmakeraw): every key is read as it is typed, and output
- * is shown as it is written. Bun's own raw mode turns each line feed into two characters, which a program on another
- * terminal has done already.
- *
- * @returns a function that restores the mode of before
- * @throws Error if standard input is not a terminal
- */
-function enterRawMode(): () => void {
-  const { tcgetattr, cfmakeraw, tcsetattr } = openLibc({
-    tcgetattr: { args: ['int', 'ptr'], returns: 'int' },
-    cfmakeraw: { args: ['ptr'], returns: 'void' },
-    tcsetattr: { args: ['int', 'int', 'ptr'], returns: 'int' },
-  })
-  const before = new Uint8Array(TERMIOS_BYTES)
-  if (tcgetattr(0, ptr(before)) !== 0) throw new Error('Standard input is not a terminal.')
-  const raw = before.slice()
-  cfmakeraw(ptr(raw))
-  tcsetattr(0, TCSADRAIN, ptr(raw))
-  return () => void tcsetattr(0, TCSADRAIN, ptr(before))
 }
 
 /** What a person wants by typed bytes. */

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import { readMounts } from '../../system/linux/mounts.ts'
 import type { Limits } from '../driver.ts'
-import { readMounts } from '../local/mount-tables.ts'
 
 /** The resources that a cgroup can limit. */
 export const RESOURCES = ['cpu', 'memory', 'processes'] as const

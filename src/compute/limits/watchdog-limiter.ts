@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs'
+import { processes as system } from '../../system/processes.ts'
 import type { Limits } from '../driver.ts'
 import { type Limiter, type LimitGroup, NOT_COUNTED } from './limiter.ts'
 
@@ -60,22 +60,8 @@ export class WatchdogLimiter implements Limiter {
    * so this is no limit of the server's own; it does not hold for root.
    */
   #ceiling(processes: number): number {
-    return countThreads(this.#uid) + processes + HEADROOM
+    return system.countThreadsOf(this.#uid) + processes + HEADROOM
   }
 
   async sweep(): Promise<void> {}
-}
-
-/** Processes and threads that a user has now. */
-function countThreads(uid: number): number {
-  let count = 0
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name) || statSync(`/proc/${name}`, { throwIfNoEntry: false })?.uid !== uid) continue
-    try {
-      count += readdirSync(`/proc/${name}/task`).length
-    } catch {
-      // It has ended.
-    }
-  }
-  return count
 }

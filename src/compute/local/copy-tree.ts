@@ -20,7 +20,8 @@ import { basename } from 'node:path'
 import { readInto, writeAll } from '../../runtime/descriptor-io.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
-import { openLibc } from '../../system/libc.ts'
+import { loadCopyCalls } from '../../system/files.ts'
+import type { CopyCalls } from '../../system/system.ts'
 import { DirectoryChain } from './directories.ts'
 import { Listing } from './listing.ts'
 import {
@@ -39,12 +40,6 @@ const SMALL_FILE = 64 * 1024
 
 /** Bytes of a large file that are copied at a time. */
 const PIECE = 4 * 1024 * 1024
-
-/** Of lseek(2). */
-const SEEK_DATA = 3
-const SEEK_HOLE = 4
-/** Of ioctl_ficlone(2). */
-const FICLONE = 0x40049409
 
 const READ = 0o400
 const READ_AND_SEARCH = 0o500
@@ -186,7 +181,7 @@ class FileCopier {
       const copy = openSync(to, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600)
       try {
         if (size === 0) return
-        this.#calls ??= loadCalls()
+        this.#calls ??= loadCopyCalls()
         if (this.#shares && this.#calls.share(from, copy)) return
         this.#shares = false
         if (size <= SMALL_FILE && blocks * 512 >= size) copySmall(from, copy, this.#scratch.subarray(0, size))
@@ -206,36 +201,17 @@ function copySmall(from: number, copy: number, bytes: Uint8Array): void {
 }
 
 /** Copies what a file has between its holes. */
-async function copyData(from: number, copy: number, size: number, { seek }: CopyCalls): Promise<void> {
+async function copyData(from: number, copy: number, size: number, { data, hole }: CopyCalls): Promise<void> {
   const piece = new Uint8Array(Math.min(PIECE, size))
-  for (let at = seek(from, 0, SEEK_DATA); at >= 0 && at < size; ) {
-    const end = seek(from, at, SEEK_HOLE)
+  for (let at = data(from, 0); at >= 0 && at < size; ) {
+    const end = hole(from, at)
     const read = await readInto(from, piece, 0, Math.min(piece.length, end - at, size - at), at)
     // It has become shorter.
     if (read === 0) break
     await writeAll(copy, piece.subarray(0, read), at)
-    at = seek(from, at + read, SEEK_DATA)
+    at = data(from, at + read)
   }
   ftruncateSync(copy, size)
-}
-
-/** System calls that Bun has no function for. */
-interface CopyCalls {
-  /** See lseek(2). */
-  seek(descriptor: number, offset: number, whence: number): number
-  /** Has an empty file share the blocks of another one. @returns whether the file system can */
-  share(from: number, copy: number): boolean
-}
-
-function loadCalls(): CopyCalls {
-  const { lseek, ioctl } = openLibc({
-    lseek: { args: ['int', 'i64', 'int'], returns: 'i64' },
-    ioctl: { args: ['int', 'u64', 'int'], returns: 'int' },
-  })
-  return {
-    seek: (descriptor, offset, whence) => Number(lseek(descriptor, offset, whence)),
-    share: (from, copy) => ioctl(copy, FICLONE, from) === 0,
-  }
 }
 
 const reserved = (to: EntryName): Error =>

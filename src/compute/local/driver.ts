@@ -5,9 +5,10 @@ import type { Connection } from '../../runtime/connection.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { once } from '../../runtime/once.ts'
-import { maxOpenFiles, openFiles } from '../../runtime/open-files.ts'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { selfCommand } from '../../runtime/self.ts'
+import { holdsInodes } from '../../system/files.ts'
+import { processes } from '../../system/processes.ts'
 import {
   type ComputeDriver,
   type Limits,
@@ -79,7 +80,7 @@ export class LocalDriver implements ComputeDriver {
     const { NetworkLoader } = await import('./network/network-setup.ts')
     return new NetworkLoader(this.#options.projectPorts, this.#options.path)
   })
-  readonly #maxOpenFiles = once(maxOpenFiles)
+  readonly #maxOpenFiles = once(processes.maxOpenFiles)
   #limiter: Promise<Limiter> | null = null
   #seen: Promise<SeenSandbox> | null = null
 
@@ -166,7 +167,7 @@ export class LocalDriver implements ComputeDriver {
 
   async emptyCaches(handle: ServerHandle): Promise<void> {
     const path = this.#directories.makeCaches(handle)
-    using pinned = pinRoot(path, process.platform === 'linux', false)
+    using pinned = pinRoot(path, holdsInodes, false)
     // What programs put there meanwhile may stay.
     for (const name of readdirSync(path)) await removeTreeEntry(pinned, name).catch(() => {})
     await this.#options.prepareCaches(this.#directories.name(handle), this.#options.workspace(path))
@@ -364,7 +365,7 @@ const SHARE_FOR_OTHERS = 1 / 8
  * @throws ComputeError
  */
 function checkOpenFiles(limit: number | null): void {
-  if (limit === null || openFiles() < limit * (1 - SHARE_FOR_OTHERS)) return
+  if (limit === null || processes.openFiles() < limit * (1 - SHARE_FOR_OTHERS)) return
   throw new ComputeError(
     `berth has nearly as many files open as the system allows, ${limit}, and each running server takes some. Stop servers, or start berth again after "ulimit -n" with a greater number (with systemd: LimitNOFILE).`,
   )

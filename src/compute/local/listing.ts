@@ -1,6 +1,5 @@
-import { ptr } from 'bun:ffi'
 import { closeSync, constants, type Dirent, openSync, readdirSync } from 'node:fs'
-import { openLibc } from '../../system/libc.ts'
+import { loadReadDirectory } from '../../system/linux/files.ts'
 import { type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 
 /** An entry as its directory lists it. It is only a hint: the entry may change at any time. */
@@ -18,8 +17,7 @@ const LARGE_DIRECTORY = 128 * 1024
 /** Bytes of a large directory that are read at a time; some thousand names. */
 const PIECE = 128 * 1024
 
-/** The number of getdents64(2), by processor, and its result: fields of an entry, and kinds of entries. */
-const GETDENTS = process.arch === 'arm64' ? 61 : 217
+/** What getdents64(2) returns: fields of an entry, and kinds of entries. */
 const RECORD_LENGTH = 16
 const TYPE = 18
 const NAME = 19
@@ -101,8 +99,7 @@ class LargeDirectory implements Disposable {
   readonly #read: (descriptor: number, bytes: Buffer) => number
 
   constructor(dir: PinnedEntry) {
-    const { syscall } = openLibc({ syscall: { args: ['i64', 'i64', 'ptr', 'i64'], returns: 'i64' } })
-    this.#read = (descriptor, bytes) => Number(syscall(GETDENTS, descriptor, ptr(bytes), bytes.length))
+    this.#read = loadReadDirectory()
     this.#descriptor = openSync(dir.path, constants.O_RDONLY | constants.O_DIRECTORY)
   }
 

@@ -1,6 +1,7 @@
-import { readFileSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { type Mount, readMounts, readUserMap } from '../../system/linux/mounts.ts'
 import { listProcesses } from '../processes.ts'
 
 /** Where sandboxes with a mount namespace have their workspace. */
@@ -22,9 +23,9 @@ export function findOccupants(dataDir: string): Occupant[] {
   const servers = ifPresent(() => realpathSync(join(dataDir, 'servers')))
   const place = servers === null ? null : locate(servers, readMounts('self'))
   if (place === null) return []
-  const ownMap = readText('self', 'uid_map')
+  const ownMap = readUserMap('self')
   return listProcesses().flatMap(({ pid }) => {
-    const map = readText(pid, 'uid_map')
+    const map = readUserMap(pid)
     if (map === null || map === ownMap) return []
     for (const { device, root, point } of readMounts(pid)) {
       if (device !== place.device || point !== WORKSPACE || !root.startsWith(`${place.root}/`)) continue
@@ -33,20 +34,6 @@ export function findOccupants(dataDir: string): Occupant[] {
     }
     return []
   })
-}
-
-/** A line of a mount table, see proc_pid_mountinfo(5). */
-interface Mount {
-  /** Major and minor number of the file system. */
-  device: string
-  /** The path within the file system that is mounted. */
-  root: string
-  /** The path at which it is mounted. */
-  point: string
-  /** Of the file system, such as `cgroup2`. */
-  type: string
-  /** The file system's own options. */
-  options: readonly string[]
 }
 
 /** Returns the file system that a path lies on, and the path within it. */
@@ -60,28 +47,4 @@ function locate(path: string, mounts: readonly Mount[]): { device: string; root:
   if (mount === null) return null
   const below = mount.point === '/' ? path : path.slice(mount.point.length)
   return { device: mount.device, root: mount.root === '/' ? below : mount.root + below }
-}
-
-/** Returns the mounts of a process, none if it has ended or is hidden. */
-export function readMounts(pid: number | 'self'): Mount[] {
-  return (readText(pid, 'mountinfo') ?? '').split('\n').flatMap((line) => {
-    const [before = '', after = ''] = line.split(' - ')
-    const [, , device, root, point] = before.split(' ')
-    const [type = '', , options = ''] = after.split(' ')
-    if (device === undefined || root === undefined || point === undefined) return []
-    return [{ device, root: unquote(root), point: unquote(point), type, options: options.split(',') }]
-  })
-}
-
-/** Spaces, tabs, line ends and backslashes are written as octal numbers. */
-const unquote = (text: string): string =>
-  text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
-
-function readText(pid: number | 'self', file: 'mountinfo' | 'uid_map'): string | null {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
-  } catch {
-    // It has ended, or is hidden.
-    return null
-  }
 }

@@ -8,15 +8,10 @@ import {
   realpathSync,
   type Stats,
 } from 'node:fs'
+import { openInode } from '../../system/linux/files.ts'
 
 /** The name of a directory's entry: text, or the raw bytes if they are not UTF-8. */
 export type EntryName = string | Buffer
-
-/**
- * Linux: a descriptor that only names an inode. Opening so never blocks, has no side effect, and needs no permission
- * on the entry.
- */
-const O_PATH = 0o10000000
 
 /**
  * An entry of a workspace, held so that no rename or planted link can replace it while it is used. Pass `path` to
@@ -120,11 +115,6 @@ export function addPermissions({ path, stats }: PinnedEntry, bits: number): numb
 }
 
 function pin(path: string | Buffer, flags: number): PinnedEntry {
-  const descriptor = openSync(path, O_PATH | flags)
-  try {
-    return new PinnedEntry(`/proc/self/fd/${descriptor}`, fstatSync(descriptor), descriptor)
-  } catch (error) {
-    closeSync(descriptor)
-    throw error
-  }
+  const inode = openInode(path, flags)
+  return new PinnedEntry(inode.path, inode.stats, inode.descriptor)
 }

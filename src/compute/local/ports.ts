@@ -1,8 +1,9 @@
 import { Pace } from '../../runtime/pace.ts'
+import { findSocketsOf, readListeningSockets, socketsOf } from '../../system/sockets.ts'
+import type { TcpSocket } from '../../system/system.ts'
 import { readCpuMs } from '../process-table.ts'
 import { findDescendants, readArguments, readEnvironment, readMarker } from '../processes.ts'
 import { type CommandActivity, type ListeningAddress, type LoopbackAddress, NO_ACTIVITY } from '../sandbox.ts'
-import { findSocketsOf, readListeningSockets, socketsOf, type TcpSocket } from './sockets.ts'
 
 /**
  * The local addresses that receive connections to each loopback address, written as in /proc/net/tcp, with words in

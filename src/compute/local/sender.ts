@@ -3,6 +3,9 @@ import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
+import { loadFindConnectedSocket } from '../../system/connected-socket.ts'
+import { findTcpSockets, hasSocket } from '../../system/sockets.ts'
+import type { ConnectedSocket, SocketOwner } from '../../system/system.ts'
 import type { Sender } from '../driver.ts'
 import {
   descendantsAmong,
@@ -12,8 +15,6 @@ import {
   readName,
   readProcess,
 } from '../processes.ts'
-import { type ConnectedSocket, loadFindConnectedSocket, type SocketOwner } from './connected-socket.ts'
-import { findTcpSockets, hasSocket } from './sockets.ts'
 
 /** Number of recent senders to remember, because a browser sends many requests. */
 const KEPT_SENDERS = 8

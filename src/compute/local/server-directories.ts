@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { holdsInodes } from '../../system/files.ts'
 import type { ServerHandle } from '../driver.ts'
 import { ComputeError } from '../sandbox.ts'
 import { pinRoot } from './pinned.ts'
@@ -158,7 +159,7 @@ export class ServerDirectories {
         for (const name of removed) await this.#remove(name)
         for (const id of present) {
           rmSync(join(this.#servers, id, MARK), { force: true })
-          await new StagingArea(join(this.#servers, id, STAGING), process.platform === 'linux').sweep()
+          await new StagingArea(join(this.#servers, id, STAGING), holdsInodes).sweep()
         }
       },
     }
@@ -215,7 +216,7 @@ export class ServerDirectories {
       stdio: ['ignore', 'ignore', 'ignore'],
     })
     if ((await rm.exited) === 0) return
-    using servers = pinRoot(this.#servers, process.platform === 'linux')
+    using servers = pinRoot(this.#servers, holdsInodes)
     await removeTreeEntry(servers, name)
   }
 }

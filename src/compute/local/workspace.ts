@@ -2,6 +2,7 @@ import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
+import { holdsInodes } from '../../system/files.ts'
 import {
   type DirectoryEntry,
   MAX_READ_BYTES,
@@ -70,7 +71,7 @@ export class LocalWorkspace implements Workspace {
    */
   constructor(
     root: string,
-    byDescriptor: boolean = process.platform === 'linux',
+    byDescriptor: boolean = holdsInodes,
     staging: string = join(dirname(root), STAGING),
     caches: string | null = null,
   ) {

@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises'
+import { holdsInodes } from '../../system/files.ts'
 import { pinRoot } from '../local/pinned.ts'
 import { StagingArea } from '../local/staging.ts'
 import { pathTooLarge, plainPaths } from '../local/workspace-path.ts'
@@ -70,7 +71,7 @@ export class RemoteWorkspace implements Workspace {
   constructor({ connect, staging, area = 'workspace' }: RemoteWorkspaceOptions) {
     this.#connect = connect
     this.#files = area
-    this.#area = new StagingArea(staging, process.platform === 'linux')
+    this.#area = new StagingArea(staging, holdsInodes)
   }
 
   async list({ all }: { all: boolean }): Promise<string[]> {
@@ -186,7 +187,7 @@ export class RemoteWorkspace implements Workspace {
     await this.#area.check(dir, options)
     const { packWorkspaceTree } = await import('../local/pack-tree.ts')
     {
-      using root = pinRoot(dir, process.platform === 'linux')
+      using root = pinRoot(dir, holdsInodes)
       await this.#send(name, { path, ...options }, packWorkspaceTree(root))
     }
     await rm(dir, { recursive: true, force: true })

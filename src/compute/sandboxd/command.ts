@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { LONGEST_TIMER_MS, within } from '../../runtime/wait.ts'
+import { processes as system } from '../../system/processes.ts'
 import type { Libc, Pty, PtyCalls } from '../../system/system.ts'
 import {
   commandMarker,
@@ -138,6 +139,7 @@ export class Command {
     if (this.#cancelled) return { exitCode: 143, timedOut: false, truncated: false }
     const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
+    system.note(process.pid)
     this.#terminal = terminal
     this.#context.started(process.pid)
     const timer = this.#limitTime()

@@ -1,5 +1,6 @@
-import { readProcessTable, readStat } from '../process-table.ts'
-import { readProcess, signal } from '../processes.ts'
+import { processes as system } from '../../system/processes.ts'
+import { readProcessTable } from '../process-table.ts'
+import { signal } from '../processes.ts'
 import { PROCESS_SIGNALS, type SignalOutcome } from '../sandbox.ts'
 import type { ServedCall } from './call-stream.ts'
 
@@ -28,13 +29,13 @@ export async function serveProcesses(
 export async function serveSignal({ input, respond }: ServedCall, { find }: StartedProcesses): Promise<void> {
   const pid = Number(input.pid)
   const name = PROCESS_SIGNALS.find((one) => one === input.signal)
-  const started = readStat(pid)?.startedMs
+  const started = system.usage(pid)?.startedMs
   if (name === undefined || started === undefined || !find().includes(pid)) {
     respond('missing' satisfies SignalOutcome)
     return
   }
   signal(pid, `SIG${name}`)
-  const isThere = (): boolean => readProcess(pid) !== null && readStat(pid)?.startedMs === started
+  const isThere = (): boolean => system.read(pid) !== null && system.usage(pid)?.startedMs === started
   const deadline = performance.now() + END_MS
   for (let pause = 1; isThere() && performance.now() < deadline; pause = Math.min(pause * 2, 50)) {
     await Bun.sleep(pause)

@@ -1,10 +1,10 @@
 import { closeSync, read, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
-import { maxOpenFiles } from '../../runtime/open-files.ts'
 import { VERSION } from '../../runtime/version.ts'
 import { loadLibc, loadMemoryMeter } from '../../system/calls.ts'
 import { confine } from '../../system/linux/confinement.ts'
 import { loadDescriptorCalls } from '../../system/linux/descriptors.ts'
+import { processes } from '../../system/processes.ts'
 import type { Libc } from '../../system/system.ts'
 import { findDescendants, killAll, LISTEN, readChildren, STDIO, terminate } from '../processes.ts'
 import type { TerminalSize } from '../sandbox.ts'
@@ -163,7 +163,7 @@ class Sandboxd {
       })
     }
     if (configuration.sendsSockets) sendBlankSockets()
-    const openFiles = maxOpenFiles()
+    const openFiles = processes.maxOpenFiles()
     if (openFiles !== null) libc.limit('openFiles', Math.floor(openFiles * OPEN_FILES_SHARE))
     if (configuration.silenceMs !== null) this.#expectFrames(configuration.silenceMs)
     this.#oomScore = libc.openOomScore(OOM_SCORE_FD)

@@ -1,7 +1,7 @@
 import type { PortRange } from '../../config/config.ts'
 import { isBlockedByBrowsers, siteHostGuard } from '../../http/host.ts'
 import type { Logger } from '../../runtime/logger.ts'
-import { maxOpenFiles } from '../../runtime/open-files.ts'
+import { processes } from '../../system/processes.ts'
 import { ClientConnection, type ClientSocket } from './client-connection.ts'
 import {
   addressesOf,
@@ -58,7 +58,8 @@ export class Gateway implements SiteHost {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.#maxClients = options.maxClients ?? Math.floor((maxOpenFiles() ?? Number.POSITIVE_INFINITY) * SHARE)
+    this.#maxClients =
+      options.maxClients ?? Math.floor((processes.maxOpenFiles() ?? Number.POSITIVE_INFINITY) * SHARE)
     this.#context = {
       times: { ...TIMES, ...options.times },
       logger: options.logger,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { base62, systemRandom } from '../../runtime/random.ts'
 import { openLibc } from '../libc.ts'
-import type { Libc, LimitedResource, PtyCalls } from '../system.ts'
+import type { CopyCalls, Libc, LimitedResource, PtyCalls } from '../system.ts'
 
 /** Numbers of sys/fcntl.h, and of sys/socket.h. */
 const F_SETFD = 2
@@ -126,3 +126,18 @@ export function loadDarwinPtyCalls(): PtyCalls {
 
 /** Returns the beginning of the command line that gives a program a terminal. */
 export const controlOf = (name: string): string[] => ['/bin/sh', '-c', WITH_TERMINAL, name]
+
+/** Of sys/unistd.h, where they are the other way round than on Linux. */
+const SEEK_HOLE = 3
+const SEEK_DATA = 4
+
+/** Loads the system calls that copy files. Throws if there is no C library. */
+export function loadDarwinCopyCalls(): CopyCalls {
+  const { lseek } = openLibc({ lseek: { args: ['int', 'i64', 'int'], returns: 'i64' } })
+  return {
+    data: (descriptor, offset) => Number(lseek(descriptor, offset, SEEK_DATA)),
+    hole: (descriptor, offset) => Number(lseek(descriptor, offset, SEEK_HOLE)),
+    // A clone is always a new file (fclonefileat(2)).
+    share: () => false,
+  }
+}

@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { StartupError } from '../../errors.ts'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { namesIn } from '../../runtime/if-present.ts'
-import { isAlive, markText, ownMark, parseMark } from '../../runtime/process-mark.ts'
+import { isAlive, markText, ownMark, parseMark } from '../../system/process-mark.ts'
 
 /** Files and directories of a report, by what they hold. */
 export const REPORT = {

@@ -15,6 +15,7 @@ import {
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { serverArchive } from '../../storage/state.ts'
+import { holdsInodes } from '../../system/files.ts'
 
 /** A state to compare: where its database is, and the directory with the files of its servers. */
 export interface ComparedState {
@@ -217,7 +218,7 @@ async function filesOf(root: string): Promise<FoundFiles> {
   const skip = (): void => {
     isComplete = false
   }
-  const workspace = unlessGone(() => pinRoot(join(root, 'workspace'), process.platform === 'linux'), skip)
+  const workspace = unlessGone(() => pinRoot(join(root, 'workspace'), holdsInodes), skip)
   if (workspace === null) return { files, isComplete }
   using pinned = workspace
   using chain = new DirectoryChain(pinned)

@@ -26,6 +26,7 @@ import {
   writePrivate,
 } from '../../storage/files.ts'
 import { SERVERS, stateEntries } from '../../storage/state.ts'
+import { holdsInodes } from '../../system/files.ts'
 import { NOT_SAVED, nextUndo, type UndoKind } from '../names.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
 
@@ -128,7 +129,7 @@ export class Snapshots {
       import('../../compute/remains.ts'),
     ])
     mkdirSync(to, { mode: 0o700 })
-    using root = pinRoot(join(this.#path, SERVERS), process.platform === 'linux')
+    using root = pinRoot(join(this.#path, SERVERS), holdsInodes)
     try {
       // Right below a server's directory; its own files are further down.
       await copyTree(root, to, signal, (name, depth) => depth === 1 && name === CACHES)

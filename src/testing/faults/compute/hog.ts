@@ -1,5 +1,5 @@
 import { ComputeError, type Sandbox } from '../../../compute/sandbox.ts'
-import { readTextOrNull } from '../../../runtime/if-present.ts'
+import { processes } from '../../../system/processes.ts'
 
 /** Bytes that a process which runs out of memory takes beyond the limit, as a part of it. */
 const BEYOND = 0.1
@@ -61,16 +61,10 @@ export function checkMemory({ faultInjection }: Sandbox): void {
       'Nothing holds a server to its memory on this machine, so that none can run out of it alone. "berth doctor" says what is missing.',
     )
   }
-  const available = availableMemory()
+  const available = processes.availableMemory()
   const needed = Math.ceil(limit * (1 + BEYOND)) + LEFT_TO_OTHERS
   if (available === null || available >= needed) return
   throw new NoMemoryFault(
     `A server that runs out of its ${limit} bytes of memory needs ${needed} bytes of this machine, which has ${available} left. Use a smaller tier, or a plan with less memory.`,
   )
-}
-
-/** Returns the memory that programs can still get on this machine; null if it is unknown. */
-function availableMemory(): number | null {
-  const [, kib] = /^MemAvailable:\s+(\d+) kB$/m.exec(readTextOrNull('/proc/meminfo') ?? '') ?? []
-  return kib === undefined ? null : Number(kib) * 1024
 }

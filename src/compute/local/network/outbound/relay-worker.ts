@@ -1,6 +1,6 @@
 import { messageOf } from '../../../../runtime/error-info.ts'
 import { NameResolver } from '../../../../runtime/name-resolver.ts'
-import { maxOpenFiles } from '../../../../runtime/open-files.ts'
+import { processes } from '../../../../system/processes.ts'
 import type { FromRelay, ToRelay } from './messages.ts'
 import { loadOriginalDestination } from './original-destination.ts'
 import { RelayedServer } from './relayed-server.ts'
@@ -71,7 +71,7 @@ function runRelay(scope: WorkerScope): void {
 
 /** Returns the number of connections that leaves descriptors for the rest of berth. */
 function mostConnections(): number {
-  const limit = maxOpenFiles()
+  const limit = processes.maxOpenFiles()
   return limit === null ? DEFAULT_CONNECTIONS : Math.floor((limit * DESCRIPTOR_SHARE) / 2)
 }
 

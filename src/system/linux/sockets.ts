@@ -1,21 +1,6 @@
-import { closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import { closeSync, openSync, readSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { codeOf } from '../../runtime/error-info.ts'
-import type { Pace } from '../../runtime/pace.ts'
-
-/**
- * A TCP socket of this machine. Addresses are as /proc/net/tcp writes them, with words in the machine's byte order.
- */
-export interface TcpSocket {
-  readonly address: string
-  readonly port: number
-  readonly remotePort: number
-  readonly listens: boolean
-  /** Whose it is: the number of a user. */
-  readonly uid: number
-  /** The kernel's number for it; `0` for one that no process has anymore. */
-  readonly inode: string
-}
+import type { TcpSocket, TcpSockets } from '../system.ts'
 
 /** The state of a listening socket in /proc/net/tcp. */
 const LISTENING = '0A'
@@ -31,11 +16,11 @@ const BUFFER = Buffer.alloc(64 * 1024)
 /** Their tables, below a process of the network; one is missing in a kernel without IPv6. */
 const TABLES = ['net/tcp', 'net/tcp6']
 
-/**
- * Returns the listening TCP sockets of a process's network; null if the system does not show them. The kernel lists them
- * before all others, of which a server can have hundreds of thousands: those are not read.
- */
-export function readListeningSockets(pid: number): TcpSocket[] | null {
+/** The sockets that /proc/PID/net shows. */
+export const linuxSockets: TcpSockets = { listening, withLocalPorts }
+
+/** The kernel lists listening sockets before all others, of which a server can have hundreds of thousands: those are not read. */
+function listening(pid: number): TcpSocket[] | null {
   const texts = TABLES.map((table) => readListening(`/proc/${pid}/${table}`))
   const sockets = socketsIn(texts, (line) => line.includes(` ${LISTENING} `))
   return sockets?.filter(({ listens }) => listens) ?? null
@@ -62,11 +47,8 @@ function readListening(path: string): string | null {
   }
 }
 
-/**
- * Returns the TCP sockets of berth's own network whose local port is one of these; null if the system does not show
- * them. There may be many others, which hold nothing up.
- */
-export async function findTcpSockets(ports: readonly number[]): Promise<TcpSocket[] | null> {
+/** There may be many others, which hold nothing up. */
+async function withLocalPorts(ports: readonly number[]): Promise<TcpSocket[] | null> {
   const texts = await Promise.all(
     TABLES.map((table) => readFile(`/proc/self/${table}`, 'latin1').catch(() => null)),
   )
@@ -104,52 +86,4 @@ function socketOf(line: string): TcpSocket[] {
       inode,
     },
   ]
-}
-
-/** Returns the kernel's numbers of the sockets that a process has; null if its descriptors may not be looked into. */
-export const socketsOf = (pid: number): string[] | null =>
-  descriptorsOf(pid)?.flatMap((fd) => socketAt(pid, fd) ?? []) ?? null
-
-/** Does the same for a process that may have very many descriptors. */
-export async function findSocketsOf(pid: number, pace: Pace): Promise<string[] | null> {
-  const descriptors = descriptorsOf(pid)
-  if (descriptors === null) return null
-  const found: string[] = []
-  for (const fd of descriptors) {
-    if (pace.due) await pace.rest()
-    const inode = socketAt(pid, fd)
-    if (inode !== null) found.push(inode)
-  }
-  return found
-}
-
-function socketAt(pid: number, fd: string): string | null {
-  try {
-    return /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1] ?? null
-  } catch {
-    // Closed meanwhile.
-    return null
-  }
-}
-
-/** Reports whether a process has a socket; false if its descriptors are not readable. */
-export async function hasSocket(pid: number, inode: string, pace: Pace): Promise<boolean> {
-  const link = `socket:[${inode}]`
-  for (const fd of descriptorsOf(pid) ?? []) {
-    if (pace.due) await pace.rest()
-    try {
-      if (readlinkSync(`/proc/${pid}/fd/${fd}`) === link) return true
-    } catch {
-      // Closed meanwhile.
-    }
-  }
-  return false
-}
-
-function descriptorsOf(pid: number): string[] | null {
-  try {
-    return readdirSync(`/proc/${pid}/fd`)
-  } catch (error) {
-    return codeOf(error) === 'EACCES' ? null : []
-  }
 }

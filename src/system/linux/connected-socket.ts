@@ -2,7 +2,8 @@ import { ptr } from 'bun:ffi'
 import { closeSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { openLibc } from '../../system/libc.ts'
+import { openLibc } from '../libc.ts'
+import type { ConnectedEnd, ConnectedSocket } from '../system.ts'
 
 /** Constants of socket(2), netlink(7) and sock_diag(7). */
 const AF_INET = 2
@@ -27,28 +28,6 @@ const RESPONSE_ID = 20
 const RESPONSE_COOKIE = 60
 /** The length of the two ports and the two addresses of 16 bytes. */
 const ID_BYTES = 36
-
-/** One end of a TCP connection: the address and port of a socket, then those of its peer. */
-export interface ConnectedEnd {
-  readonly address: string
-  readonly port: number
-  readonly peerAddress: string
-  readonly peerPort: number
-}
-
-/** Whose a socket is. */
-export interface SocketOwner {
-  /** The number of a user. */
-  readonly uid: number
-  /** The kernel's number for the socket; `0` for one that no process has anymore. */
-  readonly inode: string
-}
-
-/** A connected socket. */
-export interface ConnectedSocket extends SocketOwner {
-  /** A number that the kernel gives to no other socket before the machine starts again. Inodes are used again. */
-  readonly cookie: bigint
-}
 
 /**
  * Returns a function that asks the kernel for the one established TCP socket of this network namespace with these
