@@ -26,3 +26,6 @@ export function selfFiles({ argv, compiled }: SelfCommand): { program: string; s
   const [program, main] = argv
   return { program, sources: compiled || main === undefined ? null : dirname(main) }
 }
+
+/** Returns the path of the file that says the version of the source files in a directory, which they import. */
+export const versionFileOf = (sources: string): string => join(dirname(sources), 'package.json')

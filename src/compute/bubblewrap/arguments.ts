@@ -1,3 +1,4 @@
+import { versionFileOf } from '../../runtime/self.ts'
 import type { ShownGroup } from '../limits/limiter.ts'
 import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
 import { WORKSPACE } from '../local/mount-tables.ts'
@@ -104,7 +105,9 @@ function toolMounts({ machineTools, program, sources, tools }: SharedMounts): st
       tool.real === tool.path ? bind(tool) : ['--symlink', tool.real, tool.path],
     ),
     ...['--ro-bind', program, PROGRAM, '--ro-bind', tools, TOOLS],
-    ...(sources === null ? [] : ['--ro-bind', sources, SOURCES]),
+    ...(sources === null
+      ? []
+      : ['--ro-bind', sources, SOURCES, '--ro-bind', versionFileOf(sources), versionFileOf(SOURCES)]),
   ]
 }
 

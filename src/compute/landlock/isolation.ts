@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { type SelfCommand, selfFiles } from '../../runtime/self.ts'
+import { type SelfCommand, selfFiles, versionFileOf } from '../../runtime/self.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../../system/linux/seccomp-filter.ts'
 import { selectEtc } from '../local/etc-files.ts'
 import { hostLaunch, hostTools } from '../local/host-launch.ts'
@@ -135,7 +135,7 @@ export class LandlockIsolation implements LocalIsolation {
     const system = [...systemDirectories(), ...etc.directories, ...etc.files, ...tools.shown].map(
       ({ real }) => real,
     )
-    const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
+    const own = [program, this.#tools.path, ...(sources === null ? [] : [sources, versionFileOf(sources)])]
     return {
       read: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own],
       list: [...etc.partial],
