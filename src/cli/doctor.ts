@@ -84,17 +84,9 @@ export async function examine(
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
-    const { localDrivers } = await loadDrivers()
-    const drivers = localDrivers({
-      self: selfCommand(),
-      path,
-      variables: env,
-      dataDir: trial,
-      allowUnixSockets: config.allowUnixSockets,
-      logger: createLogger('silent', () => {}, Date.now),
-    })
+    const drivers = await driversFor(config, { env, trial })
     const [isolation, git, instance] = await Promise.all([
-      examineIsolation(drivers, config.isolation),
+      examineIsolation(drivers, wantedDriver(config)),
       examineGit(path),
       examineInstance(running),
     ])
@@ -124,6 +116,46 @@ export async function examine(
   }
 }
 
+/** Returns the driver that is configured; `auto` for the best one. */
+const wantedDriver = ({ compute, isolation }: Config): 'auto' | DriverName =>
+  compute === 'auto' || compute === 'local' ? isolation : compute
+
+/** Makes the drivers to try, the best first, on a directory that is removed afterwards. */
+async function driversFor(
+  config: Config,
+  { env, trial }: { env: ProcessContext['env']; trial: string },
+): Promise<ComputeDriver[]> {
+  const { localDrivers, openEngine } = await loadDrivers()
+  const { compute, isolation } = config
+  const logger = createLogger('silent', () => {}, Date.now)
+  const local = localDrivers({
+    self: selfCommand(),
+    path: env.PATH ?? '',
+    variables: env,
+    dataDir: trial,
+    allowUnixSockets: config.allowUnixSockets,
+    logger,
+  })
+  if (compute === 'local' || isolation !== 'auto') return local
+  const name = compute === 'auto' ? 'docker' : compute
+  const opening = openEngine(name, {
+    ...{ config, logger, variables: env, version: versionInfo().version },
+    dataDir: trial,
+    ephemeral: true,
+    baseUrl: () => null,
+    environment: () => ({}),
+    prepareCaches: async () => {},
+  })
+  if (compute !== 'auto') return [(await opening).driver]
+  const engine = await opening.catch(() => null)
+  const isNone = ({ name }: ComputeDriver): boolean => name === 'none'
+  return [
+    ...local.filter((driver) => !isNone(driver)),
+    ...(engine?.isLocal ? [engine.driver] : []),
+    ...local.filter(isNone),
+  ]
+}
+
 const LIMIT_NAMES: [keyof Enforced, string][] = [
   ['cpu', 'CPU limit'],
   ['memory', 'memory limit'],
@@ -136,29 +168,38 @@ const LIMIT_NAMES: [keyof Enforced, string][] = [
 /**
  * Tries every isolation. Reports the one that servers would have and the limits that it enforces.
  *
- * @param drivers strongest first
- * @param wanted configured isolation
+ * @param drivers the best first
+ * @param wanted the configured one; `auto` chooses none only if it is asked for by name
  */
 export async function examineIsolation(
   drivers: readonly ComputeDriver[],
-  wanted: Config['isolation'],
+  wanted: 'auto' | DriverName,
 ): Promise<IsolationReport> {
   const { probeDrivers } = await loadDrivers()
   const probed = await probeDrivers(drivers)
-  const used = probed.find(({ name, probe }) => probe.available && (wanted === 'auto' || wanted === name))
+  const used = probed.find(
+    ({ name, probe }) => probe.available && (wanted === 'auto' ? name !== 'none' : wanted === name),
+  )
   const findings = probed.map(({ name, probe }): Finding => {
     if (!probe.available) {
       const state = name === wanted ? failed : absent
       return state(name, `not available: ${probe.reason}`, probe.remedy)
     }
-    const weaker = (probe.notes ?? []).map((note) => `; weaker here: ${note}`).join('')
+    const about = kindOf(name).compute === 'local' ? 'weaker here: ' : ''
+    const weaker = (probe.notes ?? []).map((note) => `; ${about}${note}`).join('')
     return ok(name, `${name === used?.name ? 'works, and is used' : 'works'}${weaker}`)
   })
   const enforced = used?.probe.available ? await used.probe.enforced() : null
   for (const [key, label] of enforced ? LIMIT_NAMES : [])
     findings.push(limit(label, enforced?.[key] ?? 'none'))
   if (!used && wanted === 'auto') {
-    findings.push(failed('isolation', 'no isolation can be used', 'Follow one of the remedies above.'))
+    findings.push(
+      failed(
+        'isolation',
+        'no isolation can be used',
+        'Follow one of the remedies above, or let commands do what you may, on your files: --compute local --isolation none.',
+      ),
+    )
   }
   return { used: used?.name ?? null, enforced, findings }
 }
@@ -350,7 +391,11 @@ const TRIAL_LIMITS: Limits = { cpus: 2, memoryBytes: 2 ** 29, processes: 200, st
  */
 async function examineTools(driver: ComputeDriver | null, places: ToolPlaces): Promise<Finding[]> {
   if (driver === null) return []
-  const tools = selectMachineTools(places, driver.name === 'none' ? 'all' : 'selected')
+  // Servers on an engine see the tools of their image.
+  const tools =
+    kindOf(driver.name).compute === 'local'
+      ? selectMachineTools(places, driver.name === 'none' ? 'all' : 'selected')
+      : NO_TOOLS
   try {
     return await onTrialServer(driver, async (machine) => [
       ...(await Promise.all(EXAMINED.map((tool) => examineTool(tool, machine, places, tools)))),
@@ -360,6 +405,9 @@ async function examineTools(driver: ComputeDriver | null, places: ToolPlaces): P
     return [{ name: 'tools', status: 'absent', detail: `not tried: ${messageOf(error)}` }]
   }
 }
+
+/** What servers see of the tools of this machine where they see none. */
+const NO_TOOLS: ShownTools = { path: [], shown: [], toolchains: [], leftOut: [] }
 
 /** Runs an examination on a server that is gone afterwards. */
 async function onTrialServer<T>(

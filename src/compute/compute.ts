@@ -41,7 +41,7 @@ export {
   type ServerHandle,
   type ServerWish,
 } from './driver.ts'
-export type { ComputeDependencies, SelectedDriver } from './drivers.ts'
+export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
 export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
 export type { ServerNetwork } from './local/network/server-network.ts'
 

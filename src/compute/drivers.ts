@@ -1,9 +1,12 @@
-import type { Isolation, PortRange } from '../config/config.ts'
+import type { Config, PortRange } from '../config/config.ts'
 import { StartupError } from '../errors.ts'
 import type { Logger } from '../runtime/logger.ts'
 import type { SelfCommand } from '../runtime/self.ts'
+import { within } from '../runtime/wait.ts'
 import { BubblewrapIsolation } from './bubblewrap/isolation.ts'
 import type { ComputeDriver, DriverName, Enforced, Probe } from './driver.ts'
+import type { EngineName } from './engine/engine.ts'
+import type { OpenedEngine, OpenOptions } from './engine/open.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import type { LocalDriverOptions } from './local/isolation.ts'
@@ -13,8 +16,20 @@ import { NoIsolation } from './none/isolation.ts'
 import type { OutboundSettings, SandboxPaths } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
+/** What berth provides to every server, wherever it runs. */
+export interface ServerProvisions {
+  /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
+  baseUrl?(network: 'own' | 'shared'): string | null
+  /** Returns further variables of every command of a server. */
+  environment?(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
+  /** Prepares a server's caches, before its first command. */
+  prepareCaches?(serverId: string, caches: Workspace): Promise<void>
+  /** Opens what berth provides inside a server's own network; called before the server's first command. */
+  provide?(serverId: string, network: ServerNetwork): void | Promise<void>
+}
+
 /** What compute needs from the process that runs it. */
-export interface ComputeDependencies {
+export interface ComputeDependencies extends ServerProvisions {
   /** The command by which berth starts itself again. */
   self: SelfCommand
   /** The PATH that berth was started with. */
@@ -29,14 +44,6 @@ export interface ComputeDependencies {
   projectPorts?: PortRange | null
   /** Whether commands may use Unix sockets where those of the user's programs cannot be hidden; false by default. */
   allowUnixSockets?: boolean
-  /** Returns the URL at which commands reach berth's API; null, as by default, if there is none. */
-  baseUrl?(network: 'own' | 'shared'): string | null
-  /** Returns further variables of every command of a server. */
-  environment?(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
-  /** Prepares a server's caches, before its first command. */
-  prepareCaches?(serverId: string, caches: Workspace): Promise<void>
-  /** Opens what berth provides inside a server's own network; called before the server's first command. */
-  provide?(serverId: string, network: ServerNetwork): void | Promise<void>
 }
 
 /** Returns the drivers that run servers on this machine, strongest isolation first. */
@@ -75,35 +82,92 @@ export interface SelectedDriver {
   network: 'own' | 'shared'
   /** Returns what it really enforces on this machine. */
   enforced(): Promise<Enforced>
-  /** Ways in which the isolation is weaker here than its name promises. */
+  /** What a person should know of it: ways in which it isolates less than its name promises, or what it lacks. */
   notes: readonly string[]
   /** The stronger ones, which were tried and cannot be used. */
   rejected: RejectedDriver[]
 }
 
+/** What chooses a driver. */
+export interface DriverChoice {
+  readonly compute: Config['compute']
+  readonly isolation: Config['isolation']
+  /** The drivers of this machine, strongest isolation first. */
+  readonly local: readonly ComputeDriver[]
+  /** Makes the driver of an engine. */
+  open(compute: EngineName): Promise<OpenedEngine>
+}
+
+/** Milliseconds in which an engine has to respond that nobody has asked for. */
+const FOUND_MS = 300
+
 /**
- * Tries the drivers in the given order, strongest first, and takes the first that works, or the one
- * that was asked for. Throws `StartupError` if that one, or none at all, can be used.
+ * Returns the driver that is configured. With `auto` that is the strongest isolation of this machine, else a Docker engine
+ * at a socket of this machine that responds at once and has the image of servers. Servers without isolation have to be asked
+ * for.
+ *
+ * @throws StartupError if that one, or none at all, can be used
  */
-export async function selectDriver(
-  wanted: 'auto' | Isolation,
-  drivers: readonly ComputeDriver[],
-): Promise<SelectedDriver> {
+export async function selectDriver(choice: DriverChoice): Promise<SelectedDriver> {
+  const { compute, isolation, local, open } = choice
   const rejected: RejectedDriver[] = []
-  for (const driver of drivers) {
-    if (wanted !== 'auto' && driver.name !== wanted) continue
-    const probe = await driver.probe()
-    if (probe.available) {
-      const { network, enforced, notes = [] } = probe
-      return { driver, network, enforced, notes, rejected }
-    }
-    rejected.push({ name: driver.name, reason: probe.reason, remedy: probe.remedy })
+  if (compute === 'docker' || compute === 'kubernetes') {
+    const { driver } = await open(compute)
+    const selected = await probed(driver, rejected)
+    if (selected !== null) return selected
+    throw cannotBeUsed(rejected, `--compute ${compute}`, 'Or choose --compute local.')
   }
-  const [last] = rejected.slice(-1)
-  if (last === undefined) throw new StartupError(`There is no isolation "${wanted}" on this system.`)
+  const isWanted = ({ name }: ComputeDriver): boolean =>
+    isolation === 'auto' ? name !== 'none' : name === isolation
+  for (const driver of local.filter(isWanted)) {
+    const selected = await probed(driver, rejected)
+    if (selected !== null) return selected
+  }
+  if (isolation !== 'auto') {
+    if (rejected.length === 0) throw new StartupError(`There is no isolation "${isolation}" on this system.`)
+    throw cannotBeUsed(rejected, `Isolation ${isolation}`, 'Or choose --isolation auto.')
+  }
+  const found = compute === 'auto' ? await foundEngine(open) : null
+  const selected = found === null ? null : await probed(found, rejected)
+  if (selected !== null) return selected
+  const reasons = rejected.map(({ name, reason, remedy }) => `${name}: ${reason} ${remedy}`)
   throw new StartupError(
-    `Isolation ${last.name} cannot be used here: ${last.reason} ${last.remedy} Or choose --isolation auto.`,
+    `Nothing isolates servers here. ${reasons.join(' ')} Or start a Docker engine and run "berth engine prepare". Or let commands do what you may, on your files: --compute local --isolation none.`,
   )
+}
+
+/** Returns the driver if it can be used; otherwise adds it to the rejected ones, and returns null. */
+async function probed(driver: ComputeDriver, rejected: RejectedDriver[]): Promise<SelectedDriver | null> {
+  const probe = await driver.probe()
+  if (!probe.available) {
+    rejected.push({ name: driver.name, reason: probe.reason, remedy: probe.remedy })
+    return null
+  }
+  const { network, enforced, notes = [] } = probe
+  return { driver, network, enforced, notes, rejected: [...rejected] }
+}
+
+const cannotBeUsed = (rejected: RejectedDriver[], what: string, otherwise: string): StartupError => {
+  const [last] = rejected.slice(-1)
+  return new StartupError(`${what} cannot be used here: ${last?.reason} ${last?.remedy} ${otherwise}`)
+}
+
+/** Returns the Docker engine of this machine if it responds at once and has the image of servers; null otherwise. */
+async function foundEngine(open: DriverChoice['open']): Promise<ComputeDriver | null> {
+  try {
+    const { driver, isLocal, hasImage } = await open('docker')
+    return isLocal && (await within(FOUND_MS, hasImage(), false)) ? driver : null
+  } catch {
+    // There is none, or it does not respond: nobody has asked for it.
+    return null
+  }
+}
+
+/** Loads and makes the driver of an engine. @throws StartupError for settings that cannot be used */
+export async function openEngine(compute: EngineName, options: OpenOptions): Promise<OpenedEngine> {
+  if (compute === 'kubernetes') throw new StartupError('This berth has no driver for Kubernetes yet.')
+  const { openDocker } = await import('./docker/open.ts')
+  return openDocker(options)
 }
 
 /** Tries every driver, to show what this machine offers. */

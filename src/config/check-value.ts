@@ -86,6 +86,25 @@ function readerOf(kind: ValueKind): Reader {
         schema: textThat(`an http or https address without a credential, such as ${kind.example}`),
         toSetting: plainUrl,
       }
+    case 'names':
+      return {
+        schema: Type.Array(Type.String({ minLength: 1 }), {
+          title: `${kind.of} with "," between, or a list of them`,
+        }),
+        fromText: (text) => text.split(',').flatMap((one) => one.trim() || []),
+      }
+    case 'texts':
+      return {
+        schema: Type.Record(Type.String(), Type.String({ minLength: 1 }), {
+          title: `a JSON object of texts such as ${kind.example}`,
+        }),
+        fromText: (text) => (text.trim().startsWith('{') ? parsed(text) : pairs(text)),
+      }
+    case 'engine':
+      return {
+        schema: textThat('unix:///PATH, tcp://HOST:PORT or ssh://[USER@]HOST[:PORT], without a password'),
+        toSetting: (text: string) => (ENGINE_ADDRESS.test(text) ? text : undefined),
+      }
     case 'object':
       return { schema: Type.Object({}, { title: `a JSON object such as ${kind.example}` }), fromText: parsed }
     case 'key':
@@ -111,6 +130,11 @@ function readerOf(kind: ValueKind): Reader {
           title: 'a duration such as 90s, 15m or 2h, or "off"',
         }),
         toSetting: timeout,
+      }
+    case 'duration':
+      return {
+        schema: textThat('a duration such as 90s, 15m or 2h'),
+        toSetting: (text: string) => parseDuration(text) || undefined,
       }
     case 'pattern':
       return { schema: textThat('a regular expression'), toSetting: regularExpression }
@@ -150,6 +174,15 @@ function regularExpression(text: string): RegExp | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Matches the address of a Docker engine. A password would show in lists of processes. */
+const ENGINE_ADDRESS = /^(?:unix:\/\/\/.+|tcp:\/\/[^/@]+\/?|ssh:\/\/(?:[^/@:]+@)?[^/@]+(?:\/.*)?)$/
+
+/** Returns the object that `NAME=TEXT` separated by commas means; undefined for another text. */
+function pairs(text: string): object | undefined {
+  const all = text.split(',').map((pair) => /^\s*([^=]+)=(.+?)\s*$/.exec(pair))
+  return all.includes(null) ? undefined : Object.fromEntries(all.map((pair) => [pair?.[1], pair?.[2]]))
 }
 
 /** Parses JSON; returns undefined for a text that is none. */

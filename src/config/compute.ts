@@ -1,4 +1,9 @@
-/** Where servers run: the settings of this machine's isolations, of Docker engines and of Kubernetes. */
+/**
+ * Where servers run: the options of Docker engines, of Kubernetes, and of the images of servers. They decide with which
+ * rights berth uses other machines, so a file that was just found may set none of them.
+ */
+import { UsageError } from '../errors.ts'
+import { choiceValue, listValue } from './values.ts'
 
 /** What can run servers: this machine, a Docker engine, or a Kubernetes cluster. */
 export const COMPUTES = ['local', 'docker', 'kubernetes'] as const
@@ -58,4 +63,169 @@ export interface ComputeConfig {
    * 60 s, or 5 s at a socket of this machine.
    */
   readonly serverLeaseMs: number | null
+}
+
+/** Settings without options. */
+export const COMPUTE_DEFAULTS: ComputeConfig = {
+  compute: 'auto',
+  engine: { address: null, tlsDirectory: null, insecure: false, network: 'none', runtime: null },
+  kubernetes: {
+    kubeconfig: [],
+    context: null,
+    namespace: null,
+    storageClass: null,
+    runtimeClass: null,
+    nodeSelector: {},
+  },
+  serverImage: null,
+  serverImages: [],
+  serverImagesByTier: {},
+  allowRoot: false,
+  pull: 'never',
+  serverLeaseMs: null,
+}
+
+/** The options of what runs servers, as `CONFIG_OPTIONS` has them. */
+export const COMPUTE_OPTIONS = [
+  {
+    name: 'compute',
+    value: 'KIND',
+    choices: ['auto', ...COMPUTES],
+    description: `where servers run: auto, ${COMPUTES.join(', ')} (default auto)`,
+    setting: 'compute',
+    kind: choiceValue(['auto', ...COMPUTES]),
+  },
+  {
+    name: 'engine',
+    value: 'URL',
+    description:
+      'the Docker engine: unix:///PATH, tcp://HOST:PORT or ssh://[USER@]HOST (default what docker uses)',
+    setting: 'engine.address',
+    kind: { kind: 'engine' },
+  },
+  {
+    name: 'engine-tls',
+    value: 'DIR',
+    description: 'directory with ca.pem, cert.pem and key.pem for the engine (default DOCKER_CERT_PATH)',
+    setting: 'engine.tlsDirectory',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'engine-insecure',
+    description: 'let tcp:// without TLS lead to another machine, whose network then controls that engine',
+    setting: 'engine.insecure',
+    kind: { kind: 'switch' },
+  },
+  {
+    name: 'engine-network',
+    value: 'NETWORK',
+    description: 'network of servers on the engine: none, berth, or the name of one (default none)',
+    setting: 'engine.network',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'engine-runtime',
+    value: 'NAME',
+    description: "the engine's runtime for servers, such as runsc (default the engine's)",
+    setting: 'engine.runtime',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'kubeconfig',
+    value: 'FILES',
+    description: 'kubeconfig files, with ":" between (default KUBECONFIG, else ~/.kube/config)',
+    setting: 'kubernetes.kubeconfig',
+    kind: listValue('files'),
+  },
+  {
+    name: 'kubernetes-context',
+    value: 'NAME',
+    description: 'context of the kubeconfig (default its current one)',
+    setting: 'kubernetes.context',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'kubernetes-namespace',
+    value: 'NAME',
+    description: "namespace of servers (default the context's)",
+    setting: 'kubernetes.namespace',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'kubernetes-storage-class',
+    value: 'NAME',
+    description: "storage class of servers' files (default the cluster's)",
+    setting: 'kubernetes.storageClass',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'kubernetes-runtime-class',
+    value: 'NAME',
+    description: "runtime class of servers, such as gvisor (default the cluster's)",
+    setting: 'kubernetes.runtimeClass',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'kubernetes-node-selector',
+    value: 'LABELS',
+    description: 'labels that nodes of servers must have, such as pool=berth,disk=ssd',
+    setting: 'kubernetes.nodeSelector',
+    kind: { kind: 'texts', example: '{"pool":"berth"}' },
+  },
+  {
+    name: 'server-image',
+    value: 'IMAGE',
+    description: 'image of servers on an engine (default berth-server of this version)',
+    setting: 'serverImage',
+    kind: { kind: 'text' },
+  },
+  {
+    name: 'server-images',
+    value: 'PATTERNS',
+    description: 'further images that callers may choose, such as "python:*,node:22" (default none)',
+    setting: 'serverImages',
+    kind: { kind: 'names', of: 'images' },
+  },
+  {
+    name: 'server-images-by-tier',
+    value: 'JSON',
+    description: 'images of servers by tier, such as {"large":"python:3.13"}',
+    setting: 'serverImagesByTier',
+    kind: { kind: 'texts', example: '{"large":"python:3.13"}' },
+  },
+  {
+    name: 'allow-root',
+    description: 'let callers have servers whose commands are root of their container',
+    setting: 'allowRoot',
+    kind: { kind: 'switch' },
+  },
+  {
+    name: 'pull',
+    value: 'WHEN',
+    choices: PULLS,
+    description: 'pull images of servers: never, or those that are missing (default never)',
+    setting: 'pull',
+    kind: choiceValue(PULLS),
+  },
+  {
+    name: 'server-lease',
+    value: 'DURATION',
+    description:
+      'end servers elsewhere after this long without berth (default 60s; 5s at a socket of this machine)',
+    setting: 'serverLeaseMs',
+    kind: { kind: 'duration' },
+  },
+] as const
+
+/**
+ * Checks settings that go together, and returns where servers run: `--isolation` is about this machine.
+ *
+ * @throws UsageError
+ */
+export function computeOf(compute: ComputeConfig['compute'], isolation: string): ComputeConfig['compute'] {
+  if (isolation === 'auto') return compute
+  if (compute === 'auto' || compute === 'local') return 'local'
+  throw new UsageError(
+    `The isolation ${isolation} is for servers of this machine, and --compute ${compute} runs them elsewhere. Leave out one of --isolation and --compute.`,
+  )
 }

@@ -10,6 +10,7 @@
 
 import { LOG_LEVELS, type LogLevel } from '../runtime/logger.ts'
 import { AGENT_OPTIONS, AGENT_SECRETS, type AgentConfig } from './agents.ts'
+import { COMPUTE_OPTIONS, type ComputeConfig, type EngineConfig, type KubernetesConfig } from './compute.ts'
 import {
   choiceValue,
   integerValue,
@@ -30,7 +31,7 @@ export type Isolation = (typeof ISOLATIONS)[number]
 export type { PortRange }
 
 /** All settings of `serve`, determined once at the start. */
-export interface Config extends AgentConfig {
+export interface Config extends AgentConfig, ComputeConfig {
   readonly host: string
   /** TCP port, 0 for any free one. */
   readonly port: number
@@ -102,8 +103,8 @@ interface ConfigOption {
   /** All values, if they are few, for completion. */
   readonly choices?: readonly string[]
   readonly description: string
-  /** The setting that it makes. */
-  readonly setting: keyof Config
+  /** The setting that it makes: a field of `Config`, or of one of the objects in it. */
+  readonly setting: keyof Config | `engine.${keyof EngineConfig}` | `kubernetes.${keyof KubernetesConfig}`
   readonly kind: ValueKind
 }
 
@@ -111,7 +112,7 @@ interface ConfigOption {
 const MOST_SPARE_SERVERS = 100
 
 /** Options whose values, even wrong ones, may hold a credential. */
-export const SECRET_OPTIONS: readonly string[] = ['api-key', 'npm-registry', ...AGENT_SECRETS]
+export const SECRET_OPTIONS: readonly string[] = ['api-key', 'npm-registry', 'engine', ...AGENT_SECRETS]
 
 /** The options of `serve`, the one list that flags, environment, file and help are made from. */
 export const CONFIG_OPTIONS: readonly ConfigOption[] = [
@@ -164,6 +165,7 @@ export const CONFIG_OPTIONS: readonly ConfigOption[] = [
     setting: 'isolation',
     kind: choiceValue(['auto', ...ISOLATIONS]),
   },
+  ...COMPUTE_OPTIONS,
   {
     name: 'outbound',
     value: 'MODE',

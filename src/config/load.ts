@@ -8,6 +8,7 @@ import { unknownField } from '../runtime/validation/validate.ts'
 import { ValidationError } from '../runtime/validation/validation-error.ts'
 import { AGENT_DEFAULTS, checkAgent } from './agents.ts'
 import { checkValue, plainUrl } from './check-value.ts'
+import { COMPUTE_DEFAULTS, COMPUTE_OPTIONS, type ComputeConfig, computeOf } from './compute.ts'
 import { CONFIG_OPTIONS, type Config, environmentName, SECRET_OPTIONS } from './config.ts'
 
 /** The sources of a configuration. */
@@ -29,7 +30,7 @@ const DEFAULT_FILE = 'berth.config.json'
  */
 export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
   const file = readConfigFile(flags.config ?? env.BERTH_CONFIG, cwd)
-  const settings: Partial<Record<keyof Config, unknown>> = {
+  const settings: Record<string, unknown> = {
     host: '127.0.0.1',
     port: 4747,
     dataDir: '.berth',
@@ -61,21 +62,22 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
     journalSize: 1_000,
     plan: null,
     ...AGENT_DEFAULTS,
+    ...COMPUTE_DEFAULTS,
+    engine: { ...COMPUTE_DEFAULTS.engine },
+    kubernetes: { ...COMPUTE_DEFAULTS.kubernetes },
   }
   for (const { name, setting, kind } of CONFIG_OPTIONS) {
     const check = (value: unknown): unknown => checkValue(value, kind, SECRET_OPTIONS.includes(name))
     const variable = environmentName(name)
+    const set = (value: unknown): unknown => setAt(settings, setting, value)
     if (flags[name] !== undefined) {
-      settings[setting] = refusing(
-        () => check(flags[name]),
-        (error) => new UsageError(`--${name}: ${error.describe('')}`),
-      )
+      const refusal = (error: ValidationError): Error => new UsageError(`--${name}: ${error.describe('')}`)
+      set(refusing(() => check(flags[name]), refusal))
     } else if (env[variable]) {
-      settings[setting] = refusing(
-        () => check(env[variable]),
-        (error) => new StartupError(`${variable}: ${error.describe('')} Correct or remove it.`),
-      )
-    } else file.use(name, (value) => (settings[setting] = check(value)))
+      const refusal = (error: ValidationError): Error =>
+        new StartupError(`${variable}: ${error.describe('')} Correct or remove it.`)
+      set(refusing(() => check(env[variable]), refusal))
+    } else file.use(name, (value) => set(check(value)))
   }
   file.end()
   settings.notes = file.notes
@@ -84,11 +86,29 @@ export function loadConfig({ flags, env, cwd }: ConfigSources): Config {
   for (const name of ['sourceFolders', 'fixtures'] as const) {
     settings[name] = (settings[name] as string[]).map((path) => resolve(cwd, path))
   }
+  const { engine, kubernetes, compute } = settings as unknown as ComputeConfig
+  settings.engine = {
+    ...engine,
+    tlsDirectory: engine.tlsDirectory === null ? null : resolve(cwd, engine.tlsDirectory),
+  }
+  settings.kubernetes = {
+    ...kubernetes,
+    kubeconfig: kubernetes.kubeconfig.map((path) => resolve(cwd, path)),
+  }
+  settings.compute = computeOf(compute, String(settings.isolation))
   settings.masterKey = masterKeyOf(env.BERTH_MASTER_KEY)
   // Each option has a default, and `check` has made its value one of its kind.
   const config = settings as unknown as Config
   checkAgent(config)
   return Object.freeze(config)
+}
+
+/** Sets a field of the settings, or of an object in them. Returns the value. */
+function setAt(settings: Record<string, unknown>, setting: string, value: unknown): unknown {
+  const [outer = '', inner] = setting.split('.')
+  if (inner === undefined) settings[outer] = value
+  else settings[outer] = { ...(settings[outer] as object), [inner]: value }
+  return value
 }
 
 /** Does something. @param refusal makes the error to throw in place of a ValidationError */
@@ -150,6 +170,7 @@ function readConfigFile(given: unknown, cwd: string): ConfigFile {
       const key = keys.findLast((one) => optionOf(one) === option)
       if (key === undefined) return
       try {
+        if (!isNamed && NEVER_FOUND.has(option)) throw new ValidationError([], OF_A_NAMED_FILE)
         const setting = read((values as Record<string, unknown>)[key])
         const note = isNamed ? null : noteOnFound(path, option, key, setting)
         if (note !== null) notes.push(note)
@@ -190,6 +211,12 @@ const LOOPBACK = /^(?:(?:.+\.)?localhost|127(?:\.\d+){3}|\[?::1\]?)$/
 /** Returns what it means for a person that a model is asked at an address; null at one of this machine. */
 const modelAt = (url: unknown): string | null =>
   LOOPBACK.test(new URL(String(url)).hostname) ? null : 'has tasks, and your key for the model, sent there'
+
+/** Options that no file sets which nobody has named: with them it could have berth use rights on other machines. */
+const NEVER_FOUND: ReadonlySet<string> = new Set(COMPUTE_OPTIONS.map(({ name }) => name))
+
+const OF_A_NAMED_FILE =
+  'it decides where servers run and with which rights, so flags, variables and a file that --config names set it, and none that was found.'
 
 /** What settings let others do, by option; null for those of an option that let nobody do anything. */
 const MEANINGS: Readonly<Record<string, (setting: unknown) => string | null>> = {

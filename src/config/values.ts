@@ -28,14 +28,27 @@ export type ValueKind =
   | { readonly kind: 'port-list' }
   /** An http or https address without a credential, query or fragment. */
   | { readonly kind: 'url'; readonly example: string }
+  /** Texts in an array, or in a text separated by commas; `of` says what they are. */
+  | { readonly kind: 'names'; readonly of: string }
+  /** An object of texts, its JSON text, or `NAME=TEXT` separated by commas. */
+  | { readonly kind: 'texts'; readonly example: string }
   /** An object, or its JSON text. */
   | { readonly kind: 'object'; readonly example: string }
   /**
    * A host name in any case, a key of an account, two ports with a hyphen between, an ISO 8601 time, a duration or `off`,
-   * a regular expression, the limits of an agent.
+   * a duration, the address of a Docker engine, a regular expression, the limits of an agent.
    */
   | {
-      readonly kind: 'host' | 'key' | 'ports' | 'time' | 'timeout' | 'pattern' | 'agent-limits'
+      readonly kind:
+        | 'host'
+        | 'key'
+        | 'ports'
+        | 'time'
+        | 'timeout'
+        | 'duration'
+        | 'engine'
+        | 'pattern'
+        | 'agent-limits'
     }
 
 /** Returns the kind of whole numbers from `minimum` to `maximum`. */

@@ -1,4 +1,5 @@
 import { type TSchema, t } from 'elysia'
+import { COMPUTES } from '../config/compute.ts'
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts'
 import { API_OPERATION_IDS } from './operations.ts'
 import { integer, oneOf } from './schema.ts'
@@ -68,6 +69,9 @@ export const SettleQuery = t.Object(
   },
   { additionalProperties: true },
 )
+
+/** What runs servers. */
+export const ComputeKind = oneOf([...COMPUTES], { $id: 'ComputeKind', description: 'What runs servers.' })
 
 /** The id of an operation of the API. */
 export const ApiOperation = oneOf([...API_OPERATION_IDS] as [string, ...string[]], {

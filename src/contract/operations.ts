@@ -8,6 +8,7 @@ export const API_OPERATIONS = {
   'servers.list': 'GET /servers',
   'servers.create': 'POST /servers',
   'servers.get': 'GET /servers/{serverId}',
+  'servers.compute': 'GET /servers/{serverId}/compute',
   'servers.update': 'PATCH /servers/{serverId}',
   'servers.delete': 'DELETE /servers/{serverId}',
   'servers.act': 'POST /servers/{serverId}/actions',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentLoader, type FileScenario, ScenarioStore } from '../agents/agents.ts'
-import type { ComputeDriver, Sender } from '../compute/compute.ts'
+import { type ComputeDriver, kindOf, type Sender } from '../compute/compute.ts'
 import { Emulators } from '../compute/emulators/emulators.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
@@ -20,6 +20,7 @@ import { ExecService } from '../resources/exec/service.ts'
 import { FilesService } from '../resources/files/service.ts'
 import { KeysService } from '../resources/keys/service.ts'
 import { SecretsService } from '../resources/secrets/service.ts'
+import { ServerImages } from '../resources/servers/images.ts'
 import { lazyListener, ServerLifecycleListeners } from '../resources/servers/lifecycle-listener.ts'
 import { ServersService } from '../resources/servers/service.ts'
 import { TemplateCatalog } from '../resources/templates/catalog.ts'
@@ -242,6 +243,7 @@ function createServers(
   const servers = new ServersService({
     ...common,
     compute,
+    images: new ServerImages({ ...config, compute: kindOf(driver.name).compute }),
     repeatable,
     network: {
       outbound: { mode: config.outbound, hosts: config.outboundHosts },

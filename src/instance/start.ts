@@ -17,6 +17,7 @@ import {
   kindOf,
   loadDrivers,
   type SelectedDriver,
+  type ServerProvisions,
 } from '../compute/compute.ts'
 import type { ComputeName } from '../config/compute.ts'
 import type { Config } from '../config/config.ts'
@@ -161,7 +162,7 @@ async function start(
   const mainPort = new MainPort(config)
   const { listener } = mainPort
   onRelease(() => listener.close())
-  const [{ localDrivers, selectDriver }, { Packages }] = await Promise.all([
+  const [{ localDrivers, openEngine, selectDriver }, { Packages }] = await Promise.all([
     loadDrivers(),
     import('../hosting/registries/packages.ts'),
   ])
@@ -176,26 +177,39 @@ async function start(
   })
   onRelease(() => packages.stop())
   // The probe runs a process. Meanwhile the rest is loaded.
-  const selecting = selectDriver(
-    config.isolation,
-    localDrivers({
+  const forServers: Required<ServerProvisions> = {
+    baseUrl: (network) => mainPort.urlForServers(network),
+    environment: (serverId, paths) => packages.commandEnvironment(serverId, paths),
+    prepareCaches: (serverId, caches) => packages.prepareCaches(serverId, caches),
+    provide: async (_, network) => {
+      const { port } = packages
+      if (port !== null) network.forward(port, { port })
+      await mainPort.provide(network)
+    },
+  }
+  const selecting = selectDriver({
+    ...config,
+    local: localDrivers({
       ...dependencies,
+      ...forServers,
       variables: environment,
       dataDir: dataDirectory.path,
       outbound: { mode: config.outbound, hosts: config.outboundHosts },
       machinePorts: config.serverHosts,
       projectPorts: config.projectPorts,
       allowUnixSockets: config.allowUnixSockets,
-      baseUrl: (network) => mainPort.urlForServers(network),
-      environment: (serverId, paths) => packages.commandEnvironment(serverId, paths),
-      prepareCaches: (serverId, caches) => packages.prepareCaches(serverId, caches),
-      provide: async (_, network) => {
-        const { port } = packages
-        if (port !== null) network.forward(port, { port })
-        await mainPort.provide(network)
-      },
     }),
-  )
+    open: (compute) =>
+      openEngine(compute, {
+        ...forServers,
+        config,
+        logger,
+        version,
+        variables: environment,
+        dataDir: dataDirectory.path,
+        ephemeral: data.isEphemeral,
+      }),
+  })
   selecting.catch(() => {})
   onRelease(() => clock.stop())
   await upgrade(dataDirectory, { version, clock, logger, selecting })
@@ -380,5 +394,7 @@ function reportSelection({ rejected, driver, notes }: SelectedDriver, logger: Lo
   for (const { name, reason, remedy } of rejected) {
     logger.warn(`${name} isolation is not available, ${driver.name} is used: ${reason} ${remedy}`)
   }
-  for (const note of notes) logger.warn(`${driver.name} isolation is weaker here: ${note}`)
+  const isLocal = kindOf(driver.name).compute === 'local'
+  for (const note of notes)
+    logger.warn(isLocal ? `${driver.name} isolation is weaker here: ${note}` : `${driver.name}: ${note}`)
 }

@@ -34,11 +34,16 @@ const BESIDE_STATE: readonly RegExp[] = [
   /^snapshots$/,
   // Output of executions: it goes with their records, which a start compares it with.
   /^executions$/,
+  // The data directory's own id on engines, and what is being made there.
+  /^engine$/,
   /^swap$/,
 ]
 
 /** The directory of the servers' directories. */
 export const SERVERS = 'servers'
+
+/** The directory in which files are prepared that are sent to servers elsewhere. It is part of the state. */
+export const STAGED = 'staged'
 
 /** End of the name of an archive of a server's files, which is in `SERVERS` beside the servers' directories. */
 const ARCHIVE = '.tar'

@@ -120,8 +120,16 @@ test('the strongest tier that works is used; one that was asked for and is missi
   const asked = await examineIsolation(drivers, 'bubblewrap')
   expect(asked).toMatchObject({ used: null, enforced: null })
   expect(asked.findings[0]?.status).toBe('failed')
-  const nothing = await examineIsolation([driver('none', false)], 'auto')
-  expect(nothing.findings.at(-1)).toMatchObject({ name: 'isolation', status: 'failed' })
+  // None is for those who ask for it.
+  const nothing = await examineIsolation([driver('landlock', false), driver('none', true)], 'auto')
+  expect(nothing).toMatchObject({ used: null })
+  expect(nothing.findings.at(-1)).toMatchObject({
+    name: 'isolation',
+    status: 'failed',
+    remedy: expect.stringContaining('--compute local --isolation none'),
+  })
+  const none = await examineIsolation([driver('landlock', false), driver('none', true)], 'none')
+  expect(none).toMatchObject({ used: 'none' })
 })
 
 test('a taken port is found by listening, and the running berth may have it', async () => {

@@ -56,13 +56,16 @@ test.skipIf(noOther !== null)(
 )
 
 test.skipIf(!canNest)(
-  'berth run says that servers have no isolation, unless that was asked for',
+  'servers without isolation have to be asked for, and the refusal says how',
   async () => {
     using here = temporaryFolder()
-    const lost = await runBehind(nested, here.path, {})
-    expect(lost).toMatchObject({ exitCode: 0, isolation: 'none' })
-    expect(lost.rest).toContain('NOT isolated')
-    expect(lost.rest).toContain('berth doctor')
+    const without = { DOCKER_HOST: `unix://${here.path}/docker.sock` }
+    for (const args of [[], ['--compute', 'local']]) {
+      const lost = await runBehind(nested, here.path, without, args)
+      expect(lost).toMatchObject({ exitCode: 1, isolation: undefined })
+      expect(lost.rest).toContain('Nothing isolates servers here. bubblewrap: ')
+      expect(lost.rest).toContain('--compute local --isolation none')
+    }
     const meant = await runBehind(nested, here.path, {}, ['--isolation', 'none'])
     expect(meant).toEqual({ exitCode: 0, isolation: 'none', rest: '' })
   },

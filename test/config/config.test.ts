@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { COMPUTE_DEFAULTS, COMPUTE_OPTIONS } from '../../src/config/compute.ts'
 import { CONFIG_OPTIONS, type Config, environmentName } from '../../src/config/config.ts'
 import { loadConfig } from '../../src/config/load.ts'
 import { StartupError, UsageError } from '../../src/errors.ts'
@@ -26,6 +27,12 @@ function load({ flags = {}, env = {}, file }: Given = {}): Config & { cwd: strin
   }
 }
 
+const engine = (changes: Partial<Config['engine']>) => ({ ...COMPUTE_DEFAULTS.engine, ...changes })
+const kubernetes = (changes: Partial<Config['kubernetes']>) => ({
+  ...COMPUTE_DEFAULTS.kubernetes,
+  ...changes,
+})
+
 /** For each option a text that is good, the setting it makes, another good text, and one that is bad. */
 const CASES: Record<
   string,
@@ -38,6 +45,89 @@ const CASES: Record<
   snapshot: { setting: 'snapshot', good: ['/d/snapshots/s', '/d/snapshots/s'], other: '/e', bad: null },
   json: { setting: 'json', good: ['1', true], other: '0', bad: 'x' },
   isolation: { setting: 'isolation', good: ['none', 'none'], other: 'auto', bad: 'docker' },
+  compute: { setting: 'compute', good: ['docker', 'docker'], other: 'local', bad: 'swarm' },
+  engine: {
+    setting: 'engine',
+    good: ['unix:///run/a.sock', engine({ address: 'unix:///run/a.sock' })],
+    other: 'ssh://user@host:22',
+    bad: 'ssh://user:geheim@host',
+  },
+  'engine-tls': {
+    setting: 'engine',
+    good: ['/c', engine({ tlsDirectory: '/c' })],
+    other: '/d',
+    bad: null,
+  },
+  'engine-insecure': {
+    setting: 'engine',
+    good: ['true', engine({ insecure: true })],
+    other: 'false',
+    bad: 'maybe',
+  },
+  'engine-network': {
+    setting: 'engine',
+    good: ['berth', engine({ network: 'berth' })],
+    other: 'n',
+    bad: null,
+  },
+  'engine-runtime': {
+    setting: 'engine',
+    good: ['runsc', engine({ runtime: 'runsc' })],
+    other: 'r',
+    bad: null,
+  },
+  kubeconfig: {
+    setting: 'kubernetes',
+    good: ['/a:/b', kubernetes({ kubeconfig: ['/a', '/b'] })],
+    other: '/c',
+    bad: null,
+  },
+  'kubernetes-context': {
+    setting: 'kubernetes',
+    good: ['c', kubernetes({ context: 'c' })],
+    other: 'd',
+    bad: null,
+  },
+  'kubernetes-namespace': {
+    setting: 'kubernetes',
+    good: ['n', kubernetes({ namespace: 'n' })],
+    other: 'm',
+    bad: null,
+  },
+  'kubernetes-storage-class': {
+    setting: 'kubernetes',
+    good: ['s', kubernetes({ storageClass: 's' })],
+    other: 't',
+    bad: null,
+  },
+  'kubernetes-runtime-class': {
+    setting: 'kubernetes',
+    good: ['g', kubernetes({ runtimeClass: 'g' })],
+    other: 'h',
+    bad: null,
+  },
+  'kubernetes-node-selector': {
+    setting: 'kubernetes',
+    good: ['pool=berth, disk=ssd', kubernetes({ nodeSelector: { pool: 'berth', disk: 'ssd' } })],
+    other: '{"pool":"other"}',
+    bad: 'pool',
+  },
+  'server-image': { setting: 'serverImage', good: ['a:1', 'a:1'], other: 'b', bad: null },
+  'server-images': {
+    setting: 'serverImages',
+    good: ['python:*, node:22', ['python:*', 'node:22']],
+    other: 'c',
+    bad: null,
+  },
+  'server-images-by-tier': {
+    setting: 'serverImagesByTier',
+    good: ['{"large":"a:1"}', { large: 'a:1' }],
+    other: 'small=b',
+    bad: '[5',
+  },
+  'allow-root': { setting: 'allowRoot', good: ['true', true], other: 'false', bad: 'maybe' },
+  pull: { setting: 'pull', good: ['missing', 'missing'], other: 'never', bad: 'always' },
+  'server-lease': { setting: 'serverLeaseMs', good: ['2m', 120_000], other: '5s', bad: 'off' },
   'api-key': {
     setting: 'apiKey',
     good: ['sk_live_12345678', 'sk_live_12345678'],
@@ -128,6 +218,10 @@ const CASES: Record<
   },
 }
 
+/** Returns what has a file set an option: some do so only if somebody names the file. */
+const named = (name: string) =>
+  COMPUTE_OPTIONS.some((option) => option.name === name) ? { BERTH_CONFIG: 'berth.config.json' } : {}
+
 test('every option is covered here', () => {
   expect(Object.keys(CASES).sort()).toEqual(CONFIG_OPTIONS.map(({ name }) => name).sort())
 })
@@ -137,8 +231,11 @@ test.each(Object.entries(CASES))(
   (name, { setting, good: [text, value], other }) => {
     const variable = environmentName(name)
     if (other !== text) expect(load()[setting]).not.toEqual(value as never)
-    expect(load({ file: { [name]: text } })[setting]).toEqual(value as never)
-    expect(load({ env: { [variable]: text }, file: { [name]: other } })[setting]).toEqual(value as never)
+    const env = named(name)
+    expect(load({ env, file: { [name]: text } })[setting]).toEqual(value as never)
+    expect(load({ env: { ...env, [variable]: text }, file: { [name]: other } })[setting]).toEqual(
+      value as never,
+    )
     expect(load({ flags: { [name]: text }, env: { [variable]: other } })[setting]).toEqual(value as never)
   },
 )
@@ -152,10 +249,40 @@ test.each(REFUSED)('a bad --%s is refused, and the sentence names where it stand
   expect(() => load({ flags: { [name]: bad } })).toThrow(`--${name}: expected `)
   expect(() => load({ env: { [environmentName(name)]: bad } })).toThrow(StartupError)
   expect(() => load({ env: { [environmentName(name)]: bad } })).toThrow(`${environmentName(name)}: expected `)
-  expect(() => load({ file: { [name]: bad } })).toThrow(StartupError)
-  expect(() => load({ file: { [name]: bad } })).toThrow(
+  const env = named(name)
+  expect(() => load({ env, file: { [name]: bad } })).toThrow(StartupError)
+  expect(() => load({ env, file: { [name]: bad } })).toThrow(
     new RegExp(`berth\\.config\\.json, line 1, column ${name.length + 5}: "${name}": expected `),
   )
+})
+
+test.each(COMPUTE_OPTIONS.map(({ name }) => name))(
+  'a file that was just found does not set --%s, which decides with which rights servers run',
+  (name) => {
+    const [text] = CASES[name]?.good ?? ['']
+    expect(() => load({ file: { [name]: text } })).toThrow(StartupError)
+    expect(() => load({ file: { [name]: text } })).toThrow(`"${name}": it decides where servers run`)
+  },
+)
+
+test('an isolation is one of this machine, and nothing else can run servers with it', () => {
+  expect(load({ flags: { isolation: 'landlock' } }).compute).toBe('local')
+  expect(load({ flags: { isolation: 'auto', compute: 'docker' } }).compute).toBe('docker')
+  expect(load({ flags: { isolation: 'none', compute: 'local' } }).compute).toBe('local')
+  for (const given of [
+    { flags: { isolation: 'none', compute: 'docker' } },
+    { flags: { compute: 'kubernetes' }, env: { BERTH_ISOLATION: 'bubblewrap' } },
+  ]) {
+    expect(() => load(given)).toThrow(UsageError)
+    expect(() => load(given)).toThrow('Leave out one of --isolation and --compute.')
+  }
+})
+
+test('a password in the address of an engine is refused and not repeated', () => {
+  for (const address of ['ssh://user:geheim@host', 'tcp://user:geheim@host:2376']) {
+    expect(() => load({ flags: { engine: address } })).toThrow('without a password')
+    expect(() => load({ flags: { engine: address } })).not.toThrow(/geheim/)
+  }
 })
 
 test('an invalid plan stops the start with a sentence', () => {
@@ -320,6 +447,28 @@ test('a file that sets every option is taken as it stands', () => {
     snapshot: '/somewhere/before/snapshots/nice',
     json: true,
     isolation: 'none',
+    compute: 'local',
+    engine: {
+      address: 'unix:///run/docker.sock',
+      tlsDirectory: '/somewhere/certificates',
+      insecure: true,
+      network: 'berth',
+      runtime: 'runsc',
+    },
+    kubernetes: {
+      kubeconfig: ['/somewhere/config'],
+      context: 'here',
+      namespace: 'servers',
+      storageClass: 'fast',
+      runtimeClass: 'gvisor',
+      nodeSelector: { pool: 'berth' },
+    },
+    serverImage: 'berth-server:mine',
+    serverImages: ['python:*'],
+    serverImagesByTier: { large: 'python:3.13' },
+    allowRoot: true,
+    pull: 'missing',
+    serverLeaseMs: 90_000,
     apiKey: 'sk_live_every_option',
     masterKey: null,
     notes: [],

@@ -58,6 +58,7 @@ export const EXAMPLES: Record<string, Example> = {
   'servers.list': {},
   'servers.create': { body: { task: 'x' }, invalid: { tier: 'huge' } },
   'servers.get': {},
+  'servers.compute': {},
   'servers.update': { body: { task: 'x' }, invalid: { task: 5 } },
   'servers.delete': {},
   'servers.act': { body: { action: 'start' }, invalid: { action: 'explode' } },

@@ -71,7 +71,6 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
   try {
     logPath = log.open(berth.info.data_dir).path
     report?.record.hide(berth.info.sign_in_url)
-    if (berth.info.isolation === 'none' && config.isolation !== 'none') printLog(NOT_ISOLATED)
     for (const note of config.notes) printLog(`berth: ${note}\n`)
     if (serve.json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
@@ -154,11 +153,6 @@ function reportLeft(left: readonly { pid: number; name: string }[]): void {
   const names = left.map(({ pid, name }) => `${name} (pid ${pid})`).join(', ')
   printLog(`berth: the command had left processes, which were ended: ${names}. "--leave" keeps them.\n`)
 }
-
-/** Said if servers have no isolation, and nobody asked for that. */
-const NOT_ISOLATED =
-  'berth: NOT isolated: commands on servers run with your rights on your files, since no isolation works here. ' +
-  '"berth doctor" says why, and "--isolation none" that you know.\n'
 
 /** The configuration of an instance for one command. */
 interface DisposableConfig {

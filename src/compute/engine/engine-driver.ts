@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Connection } from '../../runtime/connection.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { STAGED } from '../../storage/state.ts'
 import {
   type ComputeDriver,
   type Limits,
@@ -217,7 +218,7 @@ export class EngineDriver implements ComputeDriver {
   }
 
   get #staging(): string {
-    return join(this.#options.dataDir, 'engine/staging')
+    return join(this.#options.dataDir, STAGED)
   }
 
   #server(handle: ServerHandle): EngineServer {

@@ -1,6 +1,7 @@
 import { type Static, t } from 'elysia'
 import type { OutboundMode } from '../../config/values.ts'
-import { oneOf, text, used } from '../../contract/schema.ts'
+import { ComputeKind } from '../../contract/model.ts'
+import { flagSchema, oneOf, text, used } from '../../contract/schema.ts'
 import { unchangeable } from '../../runtime/validation/validate.ts'
 import { DEFAULT_PLAN } from '../accounts/plan.ts'
 import { TIERS, TierName } from '../accounts/tiers.ts'
@@ -67,6 +68,44 @@ export const ServerCreate = t.Object(
   { $id: 'ServerCreate', additionalProperties: false },
 )
 export type ServerCreate = Static<typeof ServerCreate>
+
+/** Most characters of an image's reference. @bound client */
+const MAX_IMAGE = 512
+
+/** What a new server's system is, where servers have one of their own. */
+export const ServerSystem = t.Object(
+  {
+    image: t.Optional(
+      text({
+        minLength: 1,
+        maxLength: MAX_IMAGE,
+        description: 'Where permitted.',
+      }),
+    ),
+    root: t.Optional(flagSchema('Commands are root, where permitted.')),
+  },
+  { additionalProperties: false },
+)
+export type ServerSystem = Static<typeof ServerSystem>
+
+/** Where a server runs. */
+export const ServerCompute = t.Object(
+  {
+    compute: used(ComputeKind, 'What runs it.'),
+    image: t.Nullable(t.String(), { description: 'Null for one that sees the system of this machine.' }),
+    root: t.Boolean({ description: 'Whether its commands are root of their container.' }),
+    node: t.Nullable(t.String(), {
+      description: 'The machine that it is on, as the engine calls it; null if that is not known.',
+    }),
+    state: oneOf(['running', 'sleeping', 'building', 'unreachable'], {
+      $id: 'ServerComputeState',
+      description: 'Its status, or `unreachable` while berth does not reach what runs it.',
+    }),
+    cause: t.Nullable(t.String(), { description: 'Why it is unreachable, in a sentence.' }),
+  },
+  { $id: 'ServerCompute', additionalProperties: true },
+)
+export type ServerCompute = Static<typeof ServerCompute>
 
 /** Changes to a server. */
 export const ServerUpdate = unchangeable(

@@ -7,7 +7,9 @@ import {
   Server,
   ServerActionRequest,
   ServerActionResult,
+  ServerCompute,
   ServerCreate,
+  ServerSystem,
   ServerUpdate,
 } from './model.ts'
 import type { ServersService } from './service.ts'
@@ -33,7 +35,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
     )
     .post(
       '',
-      async ({ caller, body }) => status(201, await servers.create(caller, body ?? {})),
+      async ({ caller, body, query }) => status(201, await servers.create(caller, body ?? {}, query)),
       operation(
         'servers.create',
         {
@@ -44,7 +46,7 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
           success: { 201: CreatedServer },
           errors: [400, 401, 403, 502],
         },
-        { body: t.Optional(ServerCreate) },
+        { body: t.Optional(ServerCreate), query: ServerSystem },
       ),
     )
     .get(
@@ -55,6 +57,17 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
         summary: 'Get a server',
         description: 'Its status, its published URL and what it has used.',
         success: { 200: envelope('server', Server) },
+        errors: [401, 404],
+      }),
+    )
+    .get(
+      '/:serverId/compute',
+      ({ caller, params }) => ({ compute: servers.compute(caller, params.serverId) }),
+      operation('servers.compute', {
+        access: 'resource',
+        summary: 'Get where a server runs',
+        description: 'From which image, on which machine, and whether berth reaches it.',
+        success: { 200: envelope('compute', ServerCompute) },
         errors: [401, 404],
       }),
     )

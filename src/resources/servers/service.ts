@@ -14,14 +14,17 @@ import type { Plans } from '../accounts/plans.ts'
 import type { TierName } from '../accounts/tiers.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
+import type { ServerImages } from './images.ts'
 import { ServerLifecycle } from './lifecycle.ts'
 import { type ServerLifecycleListener, ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type {
   CreatedServer,
   Server,
   ServerAction,
+  ServerCompute,
   ServerCreate,
   ServerStatus,
+  ServerSystem,
   ServerUpdate,
 } from './model.ts'
 import { ServerNetworks, type ServerNetworksDependencies } from './network.ts'
@@ -38,6 +41,7 @@ interface ServersDependencies {
   clock: Clock
   logger: Logger
   compute: Compute
+  images: ServerImages
   outbox: Outbox
   plans: Plans
   metering: Metering
@@ -71,6 +75,7 @@ export class ServersService {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #compute: Compute
+  readonly #images: ServerImages
   readonly #plans: Plans
   readonly #admission: Admission
   readonly #metering: Metering
@@ -93,6 +98,7 @@ export class ServersService {
     this.#clock = clock
     this.#logger = logger
     this.#compute = compute
+    this.#images = dependencies.images
     this.#plans = plans
     this.#admission = new Admission(plans, (accountId) => this.#records.count(accountId))
     this.#metering = metering
@@ -176,17 +182,31 @@ export class ServersService {
   }
 
   /**
+   * Returns where a server runs, as far as that is known without asking an engine.
+   *
+   * @throws BerthError 404
+   */
+  compute(caller: Caller, id: string): ServerCompute {
+    const { handle, status } = this.getRow(caller, id)
+    const { image, root, node, cause } = this.#compute.driver.placement(handle)
+    const state = cause === null ? status : 'unreachable'
+    return { compute: this.#images.compute, image, root, node, state, cause }
+  }
+
+  /**
    * Provisions a server. It runs when this resolves.
    *
-   * @throws BerthError 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
+   * @param system what its system is; the default of its tier without it
+   * @throws BerthError 400 for a system that is not permitted, 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
    */
-  async create(caller: Caller, params: ServerCreate): Promise<CreatedServer> {
+  async create(caller: Caller, params: ServerCreate, system: ServerSystem = {}): Promise<CreatedServer> {
     const chosen = { ...DEFAULTS, ...params }
     const { tier } = chosen
+    const wish = this.#images.choose(tier, system)
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
     try {
-      const server = this.#compute.provision(limitsOf(this.#plans.of(caller.accountId).plan, tier))
+      const server = this.#compute.provision(limitsOf(this.#plans.of(caller.accountId).plan, tier), wish)
       const { id } = server
       return await this.#lifecycle.turn(id, async (): Promise<CreatedServer> => {
         const handle = await server.create()
@@ -332,7 +352,7 @@ export class ServersService {
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   async recover(): Promise<void> {
     await this.#lifecycle.recover()
-    this.#compute.prepare(limitsOf(this.#plans.base, DEFAULTS.tier))
+    this.#compute.prepare(limitsOf(this.#plans.base, DEFAULTS.tier), this.#images.byDefault(DEFAULTS.tier))
   }
 
   /** Measures the files of a server soon, if it exists. */

@@ -1,6 +1,6 @@
 import { Elysia, t } from 'elysia'
 import { AGENTS } from '../../config/agents.ts'
-import { COMPUTES } from '../../config/compute.ts'
+import { ComputeKind } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer, oneOf, used } from '../../contract/schema.ts'
 import { toIso } from '../../runtime/clock.ts'
@@ -16,7 +16,7 @@ const Health = t.Object(
     uptime_ms: t.Number(),
     ephemeral: t.Boolean({ description: 'Whether everything is removed when the instance stops.' }),
     agent: oneOf([...AGENTS], { $id: 'AgentKind', description: 'Who does tasks and builds.' }),
-    compute: oneOf([...COMPUTES], { $id: 'ComputeKind', description: 'What runs servers.' }),
+    compute: ComputeKind,
     enforced: t.Object(
       {
         isolation: t.String(),

@@ -25,7 +25,7 @@ import {
   removeTreeAside,
   writePrivate,
 } from '../../storage/files.ts'
-import { SERVERS, stateEntries } from '../../storage/state.ts'
+import { SERVERS, STAGED, stateEntries } from '../../storage/state.ts'
 import { holdsInodes } from '../../system/files.ts'
 import { NOT_SAVED, nextUndo, type UndoKind } from '../names.ts'
 import type { ComparedState, StateDiff } from './compare.ts'
@@ -267,9 +267,13 @@ export class Snapshots {
 /** Parts of the path of a server's file below a state: `servers`, its id, `workspace`, and its name at least. */
 const PARTS_OF_SERVER_FILE = 4
 
+/** Parts of the path of a file that is prepared for a server elsewhere: `staged`, a directory and its name at least. */
+const PARTS_OF_STAGED_FILE = 3
+
 /** Reports whether a path below a state is that of a server's own file. */
 function isOfServer(path: string): boolean {
   const parts = path.split(sep)
+  if (parts[0] === STAGED) return parts.length >= PARTS_OF_STAGED_FILE
   return parts[0] === SERVERS && parts.length >= PARTS_OF_SERVER_FILE
 }
 
