@@ -9,6 +9,8 @@ import { type ProcessContext, writeLineSync } from './process-context.ts'
 const ISOLATION_MEANS: Record<IsolationName, string> = {
   bubblewrap: 'each server has its own files, users and processes',
   landlock: "each server reaches its own files only; processes and network are the machine's",
+  'seatbelt (untested)':
+    "each server reaches its own files only, if the profile does what it says; processes and network are the machine's",
   none: 'NOT isolated: commands run with your rights on your files',
   container: 'each server is a container of the Docker engine',
   pod: 'each server is a pod of the Kubernetes cluster',

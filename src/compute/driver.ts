@@ -92,8 +92,11 @@ export interface Remains {
   readonly remove: () => Promise<void>
 }
 
-/** Name of what separates servers: an isolation of this machine, or what an engine runs them in. */
-export type IsolationName = Isolation | 'container' | 'pod'
+/**
+ * Name of what separates servers: an isolation of this machine, or what an engine runs them in. Seatbelt's says that we have
+ * never run it.
+ */
+export type IsolationName = Exclude<Isolation, 'seatbelt'> | 'seatbelt (untested)' | 'container' | 'pod'
 
 /** Name of a driver: of an isolation of this machine, or of what else runs servers. */
 export type DriverName = Isolation | Exclude<ComputeName, 'local'>
@@ -102,7 +105,7 @@ export type DriverName = Isolation | Exclude<ComputeName, 'local'>
 export function kindOf(driver: DriverName): { compute: ComputeName; isolation: IsolationName } {
   if (driver === 'docker') return { compute: driver, isolation: 'container' }
   if (driver === 'kubernetes') return { compute: driver, isolation: 'pod' }
-  return { compute: 'local', isolation: driver }
+  return { compute: 'local', isolation: driver === 'seatbelt' ? 'seatbelt (untested)' : driver }
 }
 
 /** One way to run servers' code and keep their files. Implementations pass the suite in test/compute/conformance.ts. */

@@ -9,11 +9,12 @@ import type { EngineName } from './engine/engine.ts'
 import type { OpenedEngine, OpenOptions } from './engine/open.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
-import type { LocalDriverOptions } from './local/isolation.ts'
+import type { LocalDriverOptions, LocalIsolation } from './local/isolation.ts'
 import type { ServerNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
 import type { OutboundSettings, SandboxPaths } from './sandbox.ts'
+import { SeatbeltIsolation } from './seatbelt/isolation.ts'
 import type { Workspace } from './workspace.ts'
 
 /** What berth provides to every server, wherever it runs. */
@@ -63,9 +64,11 @@ export function localDrivers(
     ...options,
     workspace: (dir, caches) => new LocalWorkspace(dir, undefined, undefined, caches),
   }
-  return [new BubblewrapIsolation(all), new LandlockIsolation(all), new NoIsolation(all)].map(
-    (isolation) => new LocalDriver(isolation, all),
-  )
+  const isolations: LocalIsolation[] =
+    process.platform === 'darwin'
+      ? [new SeatbeltIsolation(all)]
+      : [new BubblewrapIsolation(all), new LandlockIsolation(all)]
+  return [...isolations, new NoIsolation(all)].map((isolation) => new LocalDriver(isolation, all))
 }
 
 /** A driver that cannot be used here. */
@@ -103,8 +106,8 @@ const FOUND_MS = 300
 
 /**
  * Returns the driver that is configured. With `auto` that is the strongest isolation of this machine, else a Docker engine
- * at a socket of this machine that responds at once and has the image of servers. Servers without isolation have to be asked
- * for.
+ * at a socket of this machine that responds at once and has the image of servers, else Seatbelt of macOS. Servers without
+ * isolation have to be asked for.
  *
  * @throws StartupError if that one, or none at all, can be used
  */
@@ -118,7 +121,7 @@ export async function selectDriver(choice: DriverChoice): Promise<SelectedDriver
     throw cannotBeUsed(rejected, `--compute ${compute}`, 'Or choose --compute local.')
   }
   const isWanted = ({ name }: ComputeDriver): boolean =>
-    isolation === 'auto' ? name !== 'none' : name === isolation
+    isolation === 'auto' ? name !== 'none' && name !== 'seatbelt' : name === isolation
   for (const driver of local.filter(isWanted)) {
     const selected = await probed(driver, rejected)
     if (selected !== null) return selected
@@ -128,8 +131,11 @@ export async function selectDriver(choice: DriverChoice): Promise<SelectedDriver
     throw cannotBeUsed(rejected, `Isolation ${isolation}`, 'Or choose --isolation auto.')
   }
   const found = compute === 'auto' ? await foundEngine(open) : null
-  const selected = found === null ? null : await probed(found, rejected)
-  if (selected !== null) return selected
+  const weakest = local.filter(({ name }) => name === 'seatbelt')
+  for (const driver of found === null ? weakest : [found, ...weakest]) {
+    const selected = await probed(driver, rejected)
+    if (selected !== null) return selected
+  }
   const reasons = rejected.map(({ name, reason, remedy }) => `${name}: ${reason} ${remedy}`)
   throw new StartupError(
     `Nothing isolates servers here. ${reasons.join(' ')} Or start a Docker engine and run "berth engine prepare". Or let commands do what you may, on your files: --compute local --isolation none.`,

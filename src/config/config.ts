@@ -22,8 +22,8 @@ import {
   type ValueKind,
 } from './values.ts'
 
-/** The isolations that a server can run under, strongest first. */
-export const ISOLATIONS = ['bubblewrap', 'landlock', 'none'] as const
+/** The isolations that a server can run under, strongest first; `seatbelt` is that of macOS. */
+export const ISOLATIONS = ['bubblewrap', 'landlock', 'seatbelt', 'none'] as const
 
 /** Name of an isolation. */
 export type Isolation = (typeof ISOLATIONS)[number]

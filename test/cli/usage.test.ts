@@ -140,7 +140,7 @@ const WRONG: [args: string[], message: string][] = [
   [['serve', '--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x".'],
   [
     ['serve', '--isolation', 'jail'],
-    '--isolation: expected one of auto, bubblewrap, landlock, none, got "jail".',
+    '--isolation: expected one of auto, bubblewrap, landlock, seatbelt, none, got "jail".',
   ],
   [['serve', '--api-key', 'secret'], '--api-key: expected sk_live_'],
   [['servers', 'create', '--tier', 'huge'], 'Allowed choices are small, medium, large.'],

@@ -1,9 +1,7 @@
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { type SelfCommand, selfFiles, versionFileOf } from '../../runtime/self.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../../system/linux/seccomp-filter.ts'
 import { selectEtc } from '../local/etc-files.ts'
-import { hostLaunch, hostTools } from '../local/host-launch.ts'
+import { emptyDirectory, hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
   IsolationProbe,
   Launch,
@@ -12,11 +10,9 @@ import type {
   ServerToStart,
 } from '../local/isolation.ts'
 import { selectMachineTools } from '../local/machine-tools.ts'
-import { pinRoot } from '../local/pinned.ts'
 import { runOnce, type SpawnPlan } from '../local/spawn.ts'
 import { systemDirectories } from '../local/system-files.ts'
 import { isOn, type ToolsDirectory } from '../local/tools-directory.ts'
-import { removeTreeEntry } from '../local/tree.ts'
 import { DESCRIPTORS_FD } from '../sandboxd/protocol.ts'
 import type { LandlockPlan } from './plan.ts'
 import { canScopeUnixSockets, gapsOf } from './ruleset.ts'
@@ -148,12 +144,4 @@ function launcher(self: SelfCommand, plan: LandlockPlan): SpawnPlan {
   const input = new TextEncoder().encode(JSON.stringify(plan))
   const { PATH = '', ...rest } = plan.env
   return { argv: [...self.argv, '__landlock'], env: { PATH, ...rest }, input }
-}
-
-/** Creates an empty directory, after removing what an earlier start left there. */
-async function emptyDirectory(parent: string, name: string): Promise<string> {
-  using pinned = pinRoot(parent, true)
-  await removeTreeEntry(pinned, name)
-  mkdirSync(join(parent, name), { mode: 0o700 })
-  return join(parent, name)
 }

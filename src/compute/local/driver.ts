@@ -11,6 +11,7 @@ import { holdsInodes } from '../../system/files.ts'
 import { processes } from '../../system/processes.ts'
 import {
   type ComputeDriver,
+  kindOf,
   type Limits,
   NO_WISH,
   type Placement,
@@ -109,7 +110,7 @@ export class LocalDriver implements ComputeDriver {
           const { enforced } = await this.#chosenLimiter()
           const { leaves, ownUser } = await this.#see()
           return {
-            isolation: this.name,
+            isolation: kindOf(this.name).isolation,
             ...enforced,
             // The kernel counts the processes of a user of its own.
             ...(ownUser && enforced.processes === 'watchdog' ? { processes: 'rlimit' as const } : {}),

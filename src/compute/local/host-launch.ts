@@ -1,6 +1,7 @@
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { selfFiles } from '../../runtime/self.ts'
+import { holdsInodes } from '../../system/files.ts'
 import { sandboxdArguments } from '../processes.ts'
 import { UNCONFINED } from '../sandboxd/protocol.ts'
 import {
@@ -11,7 +12,9 @@ import {
   type ServerToStart,
   toolchainsOf,
 } from './isolation.ts'
+import { pinRoot } from './pinned.ts'
 import { isOn, ToolsDirectory } from './tools-directory.ts'
+import { removeTreeEntry } from './tree.ts'
 
 /** Returns the tools for commands that see this machine's own file tree. */
 export const hostTools = ({ dataDir, self }: LocalDriverOptions): ToolsDirectory =>
@@ -42,6 +45,14 @@ export function hostLaunch(
     toolchains: toolchainsOf(options, sees),
     confinement: UNCONFINED,
   }
+}
+
+/** Creates an empty directory, after removing what an earlier start left there. */
+export async function emptyDirectory(parent: string, name: string): Promise<string> {
+  using pinned = pinRoot(parent, holdsInodes)
+  await removeTreeEntry(pinned, name)
+  mkdirSync(join(parent, name), { mode: 0o700 })
+  return join(parent, name)
 }
 
 /**

@@ -19,8 +19,8 @@ export type EntryName = string | Buffer
  * up as `openat` would.
  *
  * Without /proc (macOS) `path` is the real path, checked after each step. Links are still never followed, except for
- * a directory that is swapped for a link between the check and the next call. All isolations need Linux; elsewhere a
- * command has the user's own rights anyway, so it gains nothing by this.
+ * a directory that is swapped for a link between the check and the next call. With Seatbelt a command gains by that what
+ * berth itself may do with such a file; without isolation it has the user's own rights anyway.
  */
 export class PinnedEntry implements Disposable {
   #open = true
