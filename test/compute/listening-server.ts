@@ -17,6 +17,8 @@ interface ListeningServerOptions extends Partial<StreamTimes> {
   wrap?(argv: string[], folder: string): string[]
   /** Returns the command that starts a carrier, such as in the namespaces of that process. */
   enter?(argv: string[], sandboxd: number): string[]
+  /** See `SandboxdClient.open`. */
+  overdueMs?: number
   /** Wraps each carrier, such as to lose bytes. */
   carry?(transport: FrameTransport): FrameTransport
 }
@@ -25,7 +27,7 @@ interface ListeningServerOptions extends Partial<StreamTimes> {
 export class ListeningServer implements AsyncDisposable {
   static async start(options: ListeningServerOptions = {}): Promise<ListeningServer> {
     const server = new ListeningServer(options)
-    server.client = await SandboxdClient.open(server.transport)
+    server.client = await SandboxdClient.open(server.transport, null, options.overdueMs)
     server.version = await server.client.configure(server.configuration)
     return server
   }

@@ -104,30 +104,30 @@ export class ResumableTransport implements FrameTransport {
   async #reach(stream: ResumableStream, cut: string): Promise<void> {
     const since = performance.now()
     let cause = cut
-    for (
-      let pauseMs = FIRST_PAUSE_MS;
-      this.#state.name !== 'lost';
-      pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)
-    ) {
+    let pauseMs = FIRST_PAUSE_MS
+    while (this.#state.name !== 'lost') {
+      const leftMs = since + this.#times.leaseMs - performance.now()
+      if (leftMs <= 0) {
+        this.#lose(`It could not be reached for ${this.#times.leaseMs / 1000} seconds: ${cause}`)
+        return
+      }
       this.#change({ name: 'reconnecting', since, cause })
       try {
-        await this.#join(stream)
+        await this.#join(stream, Math.min(this.#times.silenceMs, leftMs))
         return
       } catch (error) {
         cause = messageOf(error)
         if (error instanceof ServerGone) this.#lose(cause)
       }
-      const leftMs = since + this.#times.leaseMs - performance.now()
-      if (leftMs <= 0)
-        this.#lose(`It could not be reached for ${this.#times.leaseMs / 1000} seconds: ${cause}`)
-      await within(Math.min(pauseMs, Math.max(leftMs, 0)), this.#over.promise, null)
+      await within(pauseMs, this.#over.promise, null)
+      pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)
     }
   }
 
-  /** Opens one carrier and joins the stream over it. */
-  async #join(stream: ResumableStream): Promise<void> {
+  /** Opens one carrier and joins the stream over it; waits at most `limitMs` for each. */
+  async #join(stream: ResumableStream, limitMs: number): Promise<void> {
     const { silenceMs } = this.#times
-    const transport = await this.#connect()
+    const transport = await this.#connect(limitMs)
     const joined = Promise.withResolvers<void>()
     const ended = once(() => {
       joined.reject(new Error('The connection to the server was closed.'))
@@ -164,7 +164,7 @@ export class ResumableTransport implements FrameTransport {
     try {
       await carrier.open()
       carrier.send(CARRIED.join, 0, this.#request(stream))
-      const late = within(silenceMs, joined.promise, 'late' as const)
+      const late = within(limitMs, joined.promise, 'late' as const)
       const outcome = await Promise.race([late, this.#over.promise])
       if (outcome === 'late') throw new Error('The server did not respond.')
     } finally {
@@ -172,10 +172,10 @@ export class ResumableTransport implements FrameTransport {
     }
   }
 
-  async #connect(): Promise<FrameTransport> {
+  async #connect(limitMs: number): Promise<FrameTransport> {
     const connecting = this.#options.connect()
     const over = this.#over.promise.then(() => null)
-    const transport = await within(this.#times.silenceMs, Promise.race([connecting, over]), null)
+    const transport = await within(limitMs, Promise.race([connecting, over]), null)
     if (transport !== null) return transport
     const discard = (late: FrameTransport) =>
       late.open({ data() {}, drain() {}, closed() {} }).then(() => late.terminate())

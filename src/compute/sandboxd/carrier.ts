@@ -1,3 +1,4 @@
+import { messageOf } from '../../runtime/error-info.ts'
 import { loadLibc } from '../../system/calls.ts'
 import { loadPeerOf } from '../../system/linux/peer.ts'
 import { readArguments, SANDBOXD_COMMAND } from '../processes.ts'
@@ -8,11 +9,20 @@ const LOOK_MS = 10
 
 /**
  * Runs the hidden command `berth __sandboxd-connect PATH`, which an engine starts in a server: joins standard input and
- * output to the socket of sandboxd, and ends when either does. Understands nothing of the bytes.
- *
- * @throws Error if nothing listens there, or another program than sandboxd
+ * output to the socket of sandboxd, and ends when either does. Understands nothing of the bytes. Ends with 1, and a line on
+ * standard error, if nothing listens there, or another program than sandboxd.
  */
 export async function runCarrier([path = '']: readonly string[]): Promise<void> {
+  try {
+    await carry(path)
+    process.exit(0)
+  } catch (error) {
+    console.error(messageOf(error))
+    process.exit(1)
+  }
+}
+
+async function carry(path: string): Promise<void> {
   loadLibc().forbidTracing()
   const output = Bun.file(1).writer()
   const closed = Promise.withResolvers<void>()
@@ -21,9 +31,8 @@ export async function runCarrier([path = '']: readonly string[]): Promise<void> 
   const socket = await connect(path, {
     data(from, chunk) {
       from.pause()
-      const bytes = Uint8Array.from(chunk)
       written = written.then(async () => {
-        await output.write(bytes)
+        await output.write(chunk)
         await output.flush()
         from.resume()
       })
@@ -44,8 +53,9 @@ export async function runCarrier([path = '']: readonly string[]): Promise<void> 
       }
     }
   }
-  await Promise.race([closed.promise.then(() => written), input()])
-  process.exit(0)
+  await Promise.race([closed.promise.then(() => written), input()]).catch(() => {
+    // Standard output is closed, or standard input broken: the engine's connection is gone.
+  })
 }
 
 async function connect(unix: string, handlers: Bun.SocketHandler<undefined>): Promise<Bun.Socket> {
@@ -58,7 +68,8 @@ async function connect(unix: string, handlers: Bun.SocketHandler<undefined>): Pr
       socket.terminate()
       throw new Error(`Another program than sandboxd listens on ${unix}.`)
     } catch (error) {
-      if (performance.now() > givesUpAt) throw error
+      if (performance.now() > givesUpAt)
+        throw new Error(`sandboxd does not listen on ${unix}: ${messageOf(error)}`)
       await Bun.sleep(LOOK_MS)
     }
   }

@@ -149,8 +149,8 @@ export class ListeningTransport implements FrameTransport {
     const stream = this.#stream
     const request = kind === CARRIED.join ? this.#verified(payload) : null
     if (request === null || this.#key === null || stream === null) refuse(channel, 'Its key is another one.')
-    else if (request.attempt <= (this.#joined?.attempt ?? 0)) refuse(channel, 'The request was used before.')
     else if (request.stream !== (this.#joined?.stream ?? request.stream)) refuse(channel, OTHER_STREAM)
+    else if (request.attempt <= (this.#joined?.attempt ?? 0)) refuse(channel, 'The request was used before.')
     else if (!stream.canResume(request.received)) refuse(channel, OTHER_STREAM)
     else {
       this.#pending.delete(channel)
