@@ -10,6 +10,7 @@ import {
   expectEveryCall,
   PACKAGES,
   PATIENCE_MS,
+  ROOT,
   run,
   runSuite,
   TYPESCRIPT_TOOLS,
@@ -39,8 +40,16 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
     async () => {
       const compile = [join(TYPESCRIPT_TOOLS, '.bin/tsc'), '--project', directory]
       expect(await run(compile, { cwd: directory })).toEqual({ exitCode: 0, output: '' })
-      const bundler = ['--noEmit', '--module', 'esnext', '--moduleResolution', 'bundler']
-      expect(await run([...compile, ...bundler], { cwd: directory })).toEqual({ exitCode: 0, output: '' })
+      // The compiler of the next version, which takes a tenth of the time. The types themselves have been checked above.
+      const newest = [
+        join(ROOT, 'node_modules/.bin/tsc'),
+        '--project',
+        directory,
+        '--skipLibCheck',
+        '--noEmit',
+      ]
+      const bundler = ['--module', 'esnext', '--moduleResolution', 'bundler']
+      expect(await run([...newest, ...bundler], { cwd: directory })).toEqual({ exitCode: 0, output: '' })
       const packages = readdirSync(join(directory, 'node_modules')).filter((name) => !name.startsWith('.'))
       const linked = ['@types', 'undici-types']
       expect(packages.filter((name) => !linked.includes(name)).sort()).toEqual([
@@ -52,7 +61,8 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
     PATIENCE_MS,
   )
 
-  test(
+  // Each has an instance of its own, and waits most of its time.
+  test.concurrent(
     'makes every call under Node.js',
     async () => {
       const command = ['node', '--test', '--test-reporter=tap', 'built/calls.js']
@@ -61,7 +71,7 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
     PATIENCE_MS,
   )
 
-  test(
+  test.concurrent(
     'makes every call under Bun',
     async () => {
       cpSync(join(directory, 'built/calls.js'), join(directory, 'built/calls.test.js'))

@@ -27,6 +27,8 @@ def test_server(berth: Berth) -> None:
     assert server.stop().status == "sleeping"
     assert server.start().status == "running"
     server.delete()
+    with berth.servers.create("deleted in its block") as gone:
+        gone.delete()
     assert berth.servers.list() == []
 
 
@@ -163,6 +165,7 @@ def test_task_question(server: Server) -> None:
     task = server.tasks.run(goal)
     assert (task.status, task.question) == ("awaiting_input", "Which colour?")
     assert server.tasks.run(goal, on_event=lambda event: None).status == "awaiting_input"
+    assert server.tasks.run(goal, on_question=lambda question: None).status == "awaiting_input"
 
 
 def test_build(server: Server) -> None:
