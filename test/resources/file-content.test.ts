@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { berthForTests } from '../support/berth.ts'
 
 /* Files as bytes: GET and PUT /servers/{serverId}/files/content. */
@@ -63,14 +64,35 @@ test('Range gets a part, several parts or another unit the whole, and one behind
   ])
 })
 
-test('HEAD has the size and no body', async () => {
+test('a file that one read returns is sent with its length, and a larger one in chunks', async () => {
   await upload('ten.txt', '0123456789')
-  const response = await send('ten.txt', { method: 'HEAD' })
+  await upload('chunks.bin', LARGE.subarray(0, 1024 * 1024))
+  const length = async (path: string, range = 'none') => {
+    const response = await send(path, { headers: { range } })
+    return [response.headers.get('content-length'), (await bytesOf(response)).length]
+  }
+  expect(await length('ten.txt')).toEqual(['10', 10])
+  expect(await length('chunks.bin', 'bytes=1000-1999')).toEqual(['1000', 1000])
+  expect(await length('chunks.bin')).toEqual([null, 1024 * 1024])
+})
+
+/** Returns the bytes that berth has read so far, of files and pipes. */
+const bytesRead = (): number =>
+  Number(/^rchar: (\d+)$/m.exec(readFileSync(`/proc/${berth.info.pid}/io`, 'utf8'))?.[1])
+
+test('HEAD has the size and no body, and reads nothing', async () => {
+  await berth.call('POST', `/servers/${server}/exec`, { command: 'truncate -s 1G holes' })
+  const before = bytesRead()
+  const response = await send('holes', { method: 'HEAD' })
   expect([response.status, response.headers.get('content-length'), await response.text()]).toEqual([
     200,
-    '10',
+    String(2 ** 30),
     '',
   ])
+  const part = await send('holes', { method: 'HEAD', headers: { range: 'bytes=5-9' } })
+  expect([part.status, part.headers.get('content-length')]).toEqual([206, '5'])
+  expect(bytesRead() - before).toBeLessThan(2 ** 28)
+  await berth.call('POST', `/servers/${server}/exec`, { command: 'rm holes' })
 })
 
 test('stays in the workspace, through links too', async () => {

@@ -5,6 +5,7 @@ import { badRequest } from '../../errors.ts'
 import type { AccessControl } from '../../http/authentication.ts'
 import { parseRange } from '../../http/byte-range.ts'
 import type { ByteStreamRun } from '../../http/byte-stream.ts'
+import { CutConnection } from '../../http/cut.ts'
 import {
   FileDeleted,
   FileManifest,
@@ -23,12 +24,30 @@ const BYTES_TYPE = 'application/octet-stream'
 /** Bytes of a file that are read at a time. */
 const READ_BYTES = 256 * 1024
 
-/** Responds with an open file, or the part of it that the request asks for, and disposes of it. */
-function sendFile(
+/**
+ * Returns a body for a response to HEAD. Elysia reads such a body to its end, only to add up what the chunks say is their
+ * length, and drops it.
+ */
+const bodyOfLength = (byteLength: number): ReadableStream =>
+  new ReadableStream({
+    start(controller) {
+      controller.enqueue({ byteLength })
+      controller.close()
+    },
+  })
+
+/**
+ * Responds with an open file, or the part of it that the request asks for, and disposes of it.
+ *
+ * Bun sends every stream in chunks and drops its length: a direct one and a generator, too. `Bun.file` of a descriptor has a
+ * wrong length if it is sliced, and by its path below /proc a name that nobody gave it. So what one read returns is sent whole,
+ * with its length, and only more than that is streamed without one. Of a response to HEAD nothing is read.
+ */
+async function sendFile(
   file: WorkspaceFile,
   request: Request,
   streamBytes: (type: string, run: ByteStreamRun) => Response,
-): Response {
+): Promise<Response> {
   const range = parseRange(request.headers.get('range'), file.size)
   if (range === 'unsatisfiable') {
     file[Symbol.dispose]()
@@ -44,6 +63,17 @@ function sendFile(
     'content-length': String(end - start),
     ...(range === null ? {} : { 'content-range': `bytes ${start}-${end - 1}/${file.size}` }),
   }
+  const init = { status: range === null ? 200 : 206, headers }
+  if (request.method === 'HEAD') {
+    file[Symbol.dispose]()
+    return new Response(bodyOfLength(end - start), init)
+  }
+  if (end - start <= READ_BYTES) {
+    using open = file
+    const bytes = await open.read(start, end - start)
+    // It has become shorter: as below, the response breaks off.
+    return bytes.length < end - start ? new CutConnection() : new Response(bytes, init)
+  }
   const { body } = streamBytes(BYTES_TYPE, async (send, gone) => {
     using open = file
     for (let at = start; at < end && !gone.aborted; ) {
@@ -54,7 +84,7 @@ function sendFile(
       at += bytes.length
     }
   })
-  return new Response(body, { status: range === null ? 200 : 206, headers })
+  return new Response(body, init)
 }
 
 /** Serves `/servers/{serverId}/files`: list, read, write and remove. */
