@@ -347,7 +347,7 @@ function createHosting(
 /** Creates what runs on servers on behalf of callers: commands, terminals, tasks and builds, and what measures it. */
 function createWork(
   { config, dataDir, scenarios: ofFiles, listener: sockets }: ServiceDependencies,
-  { common }: Base,
+  { common, requests }: Base,
   { servers, secrets }: OnServers,
   { templates, apps }: Hosted,
 ) {
@@ -358,7 +358,7 @@ function createWork(
     const { TasksService } = await import('../resources/tasks/service.ts')
     return new TasksService({ ...common, servers, secrets, agent })
   })
-  const exec = new ExecService(servers, secrets)
+  const exec = new ExecService({ ...common, servers, secrets, requests })
   const terminals = new Lazy(async () => {
     const { TerminalsService } = await import('../resources/terminals/service.ts')
     const { terminalIdleMs } = config

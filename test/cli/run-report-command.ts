@@ -55,6 +55,37 @@ const programs: Record<string, (...args: string[]) => Promise<void>> = {
     process.exit(3)
   },
 
+  /** Has commands and a terminal print something: one that ends, one that runs on, one with much, and a stream. */
+  async output() {
+    const { id: server } = await call('POST', '/servers', {})
+    const detached = async (command: string): Promise<string> => {
+      const { execution } = await call('POST', `/servers/${server}/exec`, { command, detach: true })
+      return execution.id
+    }
+    const ended = await detached('echo from the execution; echo to stderr >&2')
+    await control('GET', `/wait?execution=${ended}`)
+    const much = await detached('echo first; seq 100000; echo last')
+    await control('GET', `/wait?execution=${much}`)
+    const running = await detached('echo still there; sleep 300')
+    const { terminal } = await call('POST', `/servers/${server}/terminals`, {
+      command: "printf '\\033[31mred\\033[0m\\r\\n'; sleep 300",
+    })
+    await call('GET', `/servers/${server}/terminals/${terminal.id}/screen?until=red`)
+    const streamed = await fetch(`${origin}/servers/${server}/exec`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        accept: 'text/event-stream',
+      },
+      body: JSON.stringify({ command: 'echo streamed' }),
+    })
+    await streamed.text()
+    const stream = streamed.headers.get('x-request-id')
+    console.log(JSON.stringify({ ended, much, running, terminal: terminal.id, stream }))
+    process.exit(1)
+  },
+
   /** Shows texts in every place that a report has. */
   async show(...texts: string[]) {
     const { id: server } = await call('POST', '/servers', { task: texts[0] })
@@ -115,6 +146,17 @@ const programs: Record<string, (...args: string[]) => Promise<void>> = {
       await call('POST', `/servers/${server}/exec`, { command: `cat <<'END'\n${shown}\nEND` })
     }
     await call('POST', `/servers/${server}/exec`, { command: 'env' })
+    const command = `env; cat <<'END'\n${planted.join('\n')}\nEND`
+    const { execution } = await call('POST', `/servers/${server}/exec`, { command, detach: true })
+    await control('GET', `/wait?execution=${execution.id}`)
+    // A line editor breaks what is typed into lines of the screen.
+    const { terminal } = await call('POST', `/servers/${server}/terminals`, { columns: 40, rows: 10 })
+    const input = `/servers/${server}/terminals/${terminal.id}/input`
+    for (const [index, secret] of planted.entries())
+      await call('POST', input, {
+        text: `: '${secret.replaceAll("'", '')}'; echo "typed $((${index}))"\r`,
+        until: `typed ${index}\\b`,
+      })
     await Bun.write(file, JSON.stringify(planted))
     process.exit(1)
   },

@@ -106,6 +106,23 @@ test('a run that fails leaves what happened, also of what was removed and before
   )
 })
 
+test('a run that fails leaves what executions, terminals and streams printed, also of those that still ran', async () => {
+  using here = place()
+  const { stdout } = await here.run(['--report', 'out', '--', ...program('output')])
+  const ids = JSON.parse(stdout)
+  const log = (id: string) => here.text('out/logs', `${id}.log`)
+  expect(log(ids.ended).split('\n').sort()).toEqual(['', 'from the execution', 'to stderr'])
+  expect(log(ids.running)).toBe('still there\n')
+  expect(log(ids.terminal)).toBe('red\n')
+  expect(log(ids.stream)).toBe('streamed\n')
+  const much = log(ids.much)
+  expect(much).toStartWith('first\n1\n2\n')
+  expect(much).toMatch(/\n\d+\n\[\d+ bytes are left out\]\n\d+\n/)
+  expect(much).toEndWith('\n100000\nlast\n')
+  expect(much.length).toBeLessThan(130 * 1024)
+  expect(here.text('out/index.html')).toContain('from the execution')
+})
+
 test('a run at a desk leaves a report if it fails, and nothing if it passes; in CI it leaves one in berth-report', async () => {
   using here = place()
   const green = await here.run(['--', 'true'])
@@ -266,5 +283,7 @@ test('no file of a report has a secret of any kind, in any form', async () => {
   })
   expect(found).toEqual([])
   expect(here.text('out/logs/printing.log')).toContain('OF_PROJECT=***')
+  const logs = filesBelow(join(here.path, 'out/logs')).map((file) => readFileSync(file, 'utf8'))
+  expect(logs.some((text) => text.includes(": '***'") && text.includes('typed 0'))).toBe(true)
   expect(stderr).not.toContain('sk_live_0')
 })

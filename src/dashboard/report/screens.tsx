@@ -74,7 +74,7 @@ function LogsScreen({ logs }: Pick<RecordedRun, 'logs'>) {
     return (
       <ScreenPage title="Logs">
         <Empty title="Nothing was logged">
-          <p>The logs of apps and builds are listed here.</p>
+          <p>The logs of apps and builds, and what commands and terminals print, are listed here.</p>
         </Empty>
       </ScreenPage>
     )

@@ -6,6 +6,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PendingCounts } from '../../runtime/pending-counts.ts'
+import { PrintedEnds, type Recorder } from '../../runtime/recorder.ts'
 import type { Queries } from '../../storage/database.ts'
 import { removeTree } from '../../storage/files.ts'
 import type { Changes } from '../changes/types.ts'
@@ -36,6 +37,7 @@ interface ExecutionsDependencies {
   ids: Ids
   logger: Logger
   changes: Changes
+  recorder: Recorder | null
   /** Milliseconds without output, input and reader after which an execution ends; null for never. */
   executionIdleMs: number | null
   /** The directory of their output. */
@@ -242,6 +244,7 @@ export class ExecutionsService implements ServerLifecycleListener {
   stop(): void {
     this.#isStopped = true
     for (const live of [...this.#live.values()].filter(({ isRecorded }) => isRecorded)) {
+      this.#recordOutput(live.facts.id, live.output)
       live.finish(null)
       this.#records.update(live.row)
     }
@@ -299,12 +302,30 @@ export class ExecutionsService implements ServerLifecycleListener {
     live.isRecorded = true
     live.letGo()
     this.#notify(row)
-    if (live.end === null) this.#watchIdle(live)
-    else this.#ended.add(row)
+    if (live.end === null) {
+      this.#watchIdle(live)
+      return
+    }
+    using read = this.#ended.open(row)
+    this.#recordOutput(row.id, read.output)
+    this.#ended.add(row)
+  }
+
+  /** Has what is kept of the output of an execution in the report of a run. */
+  #recordOutput(id: string, output: KeptOutput): void {
+    const { recorder } = this.#dependencies
+    if (recorder === null) return
+    const printed = new PrintedEnds()
+    for (const item of output.read({ after: { stdout: 0, stderr: 0 }, limit: Infinity }).items) {
+      if ('bytes' in item) printed.write(item.bytes)
+      else printed.skip(item.dropped)
+    }
+    recorder.output(id, printed)
   }
 
   #handleEnd(live: LiveExecution, exit: ExecEnd | null, error: unknown): void {
     const { id } = live.facts
+    if (live.isRecorded && live.end === null) this.#recordOutput(id, live.output)
     live.finish(exit, error)
     if (this.#live.get(id) !== live) return
     if (live.isRecorded) this.#live.delete(id)

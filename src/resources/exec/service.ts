@@ -13,6 +13,8 @@ import { unfinished } from '../../runtime/decode.ts'
 import { once } from '../../runtime/once.ts'
 import { PieceQueue } from '../../runtime/piece-queue.ts'
 import { type PrintedFields, printedFields } from '../../runtime/printed.ts'
+import { PrintedEnds, type Recorder } from '../../runtime/recorder.ts'
+import type { RequestContext } from '../../runtime/request-context.ts'
 import { checkEnvironment } from '../secrets/environment.ts'
 import type { SecretsService } from '../secrets/service.ts'
 import type { ServersService } from '../servers/service.ts'
@@ -47,14 +49,26 @@ export interface StartedCommand {
   letGo(): void
 }
 
+/** Dependencies of the commands. */
+interface ExecDependencies {
+  servers: ServersService
+  secrets: SecretsService
+  requests: RequestContext
+  recorder: Recorder | null
+}
+
 /** Runs commands on servers. */
 export class ExecService {
   readonly #servers: ServersService
   readonly #secrets: SecretsService
+  readonly #requests: RequestContext
+  readonly #recorder: Recorder | null
 
-  constructor(servers: ServersService, secrets: SecretsService) {
+  constructor({ servers, secrets, requests, recorder }: ExecDependencies) {
     this.#servers = servers
     this.#secrets = secrets
+    this.#requests = requests
+    this.#recorder = recorder
   }
 
   /**
@@ -86,14 +100,22 @@ export class ExecService {
     gone: AbortSignal,
     output: ExecOutput,
   ): Promise<void> {
+    // A journal has no bodies of streams.
+    const printed = this.#recorder && new PrintedEnds()
+    const id = this.#requests.requestId
     try {
       const exit = await this.#execute(caller, serverId, request, gone, {
-        onOutput: (stream, data) => output.write(stream, data),
+        onOutput: (stream, data) => {
+          printed?.write(data)
+          return output.write(stream, data)
+        },
       })
       await output.end(exit)
     } catch (error) {
       if (!(error instanceof BerthError)) throw error
       await output.fail(error)
+    } finally {
+      if (printed && id !== null) this.#recorder?.output(id, printed)
     }
   }
 

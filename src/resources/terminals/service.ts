@@ -8,6 +8,7 @@ import type { Clock, Timer } from '../../runtime/clock.ts'
 import type { Ids } from '../../runtime/ids.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { PendingCounts } from '../../runtime/pending-counts.ts'
+import type { Recorder } from '../../runtime/recorder.ts'
 import type { Changes } from '../changes/types.ts'
 import { type ExecService, pathInWorkspace } from '../exec/service.ts'
 import type { SecretsService } from '../secrets/service.ts'
@@ -55,6 +56,7 @@ interface TerminalsDependencies {
   /** Milliseconds without viewer and output after which a terminal ends; null for never. */
   terminalIdleMs: number | null
   changes: Changes
+  recorder: Recorder | null
 }
 
 /** Most viewers of a terminal: each may have megabytes on their way. @bound client */
@@ -223,7 +225,7 @@ export class TerminalsService implements ServerLifecycleListener {
   }
 
   #begin(row: ServerRow, sandbox: Sandbox, request: TerminalCreate): LiveTerminal {
-    const { clock, ids, secrets, servers } = this.#dependencies
+    const { clock, ids, recorder, secrets, servers } = this.#dependencies
     const facts = {
       id: ids.next('term', (id) => this.#terminals.has(id)),
       serverId: row.id,
@@ -238,6 +240,7 @@ export class TerminalsService implements ServerLifecycleListener {
     let touchedAt = 0
     const terminal = new LiveTerminal(facts, sandbox, start, {
       clock,
+      recorder,
       emulators: this.#dependencies.emulators,
       onUse: () => {
         const now = clock.elapsed()

@@ -2,6 +2,7 @@ import type { Emulators, InputModes, WatchRequest } from '../../compute/emulator
 import type { Sandbox, TerminalExecution, TerminalSize } from '../../compute/sandbox.ts'
 import type { SocketEnd } from '../../http/web-socket.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
+import { PrintedEnds, type Recorder } from '../../runtime/recorder.ts'
 import { within } from '../../runtime/wait.ts'
 import type { Terminal, TerminalScreen } from './model.ts'
 import { KeptScreen, type ScreenWatch } from './screen.ts'
@@ -38,6 +39,7 @@ export interface TerminalStart {
 interface TerminalDependencies {
   clock: Clock
   emulators: Emulators
+  recorder: Recorder | null
   /** Called when it is used: when it prints or is typed on, or a viewer comes or leaves. */
   onUse: () => void
   /** Called when a viewer has come or left, with whether there is one. */
@@ -72,6 +74,8 @@ export class LiveTerminal implements ViewedTerminal {
   #size: TerminalSize
   #lastUsedAt: number
   #exitCode: number | null = null
+  /** What the report of a run has of it; null if there is none, or it has it. */
+  #printed: PrintedEnds | null
   readonly #holdUp: HoldUp
 
   /**
@@ -87,6 +91,7 @@ export class LiveTerminal implements ViewedTerminal {
   ) {
     this.facts = facts
     this.#dependencies = dependencies
+    this.#printed = dependencies.recorder && new PrintedEnds()
     this.#sandbox = sandbox
     this.#size = start.size
     this.#lastUsedAt = facts.startedAt
@@ -162,6 +167,7 @@ export class LiveTerminal implements ViewedTerminal {
 
   /** Drops the screen. */
   dispose(): void {
+    this.#recordOutput()
     this.#screen.dispose()
     for (const observer of this.#observers) observer.gone()
   }
@@ -302,6 +308,7 @@ export class LiveTerminal implements ViewedTerminal {
     this.#use()
     this.#printedAt = performance.now()
     this.#screen.write(data)
+    this.#printed?.write(data)
     for (const viewer of this.#viewers) {
       viewer.send(data)
       this.#refresh(viewer)
@@ -330,9 +337,16 @@ export class LiveTerminal implements ViewedTerminal {
       this.#execution.write(new TextEncoder().encode(answer))
   }
 
+  /** Has what it has printed in the report of a run, once. */
+  #recordOutput(): void {
+    if (this.#printed !== null) this.#dependencies.recorder?.output(this.facts.id, this.#printed)
+    this.#printed = null
+  }
+
   #finish(exitCode: number): void {
     this.#holdUp.expectNobody()
     this.#exitCode = exitCode
+    this.#recordOutput()
     this.#use()
     this.#dependencies.onChanged()
     void this.#screen.finish().then(() => {

@@ -8,7 +8,7 @@ import { API_OPERATIONS, listOperations, OperationIndex } from '../../contract/o
 import { messageOf } from '../../runtime/error-info.ts'
 import { Masks } from '../../runtime/masks.ts'
 import { Pace } from '../../runtime/pace.ts'
-import type { RecordedLine, Recorder } from '../../runtime/recorder.ts'
+import type { PrintedEnds, RecordedLine, Recorder } from '../../runtime/recorder.ts'
 import { addressOf, type JournalEntry, serialized } from '../journal/entry.ts'
 import { Masking } from '../journal/mask.ts'
 import { shownEntry } from '../journal/shown.ts'
@@ -149,6 +149,13 @@ export class RunRecord implements Recorder {
     this.#write((masking) => this.#directory.append(file, `${at} ${origin}: ${masking.text(text)}`))
   }
 
+  output(id: string, printed: PrintedEnds): void {
+    this.#write((masking) => {
+      const text = masking.text(plainText(printed.text)).replace(/\n$/, '')
+      if (text !== '') this.#directory.append(this.#directory.fileOf('logs', id, id), text)
+    })
+  }
+
   /** Takes a line of the instance's own log, newline included. */
   ownLogLine(line: string): void {
     this.#write((masking) =>
@@ -254,6 +261,12 @@ const operationsWith = (described: ReadonlyMap<string, DescribedOperation>): Des
         streamsBytes: false,
       },
   )
+
+/**
+ * Returns a text without what only moves a cursor or sets colours, so that a secret in it is found. A line editor breaks a long
+ * line by a space and a carriage return.
+ */
+const plainText = (text: string): string => Bun.stripANSI(text).replaceAll(/ \r(?!\n)|\r+(?=\n)/g, '')
 
 /** Masks a delivery: its URL, the signature among its headers, and what receivers respond. */
 function shownDelivery(delivery: RecordedDelivery, masking: Masking): RecordedDelivery {
