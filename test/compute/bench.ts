@@ -9,8 +9,12 @@ import type { ExecCommand, ExecExit, Sandbox } from '../../src/compute/sandbox.t
 import type { Isolation } from '../../src/config/config.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { type SelfCommand, selfCommand } from '../../src/runtime/self.ts'
+import { ownerMarker } from '../support/engines/owner-marker.ts'
 import { until as holds } from '../support/processes.ts'
 import { PipedDriver } from './piped-driver.ts'
+
+/** Reports whether servers are on an engine. */
+export const isEngine = (name: Subject): name is EngineSubject => engines.has(name)
 
 /** Limits that the suite's harmless commands do not notice. */
 export const LIMITS: Limits = { cpus: 2, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 26 }
@@ -29,8 +33,17 @@ export interface Result extends ExecExit {
   stderr: string
 }
 
-/** What the suite tries: an isolation of this machine, or servers that are reached by pipes and calls alone. */
-export type Subject = Isolation | 'piped'
+/** What the suite tries: an isolation of this machine, servers that are reached by pipes and calls alone, or an engine. */
+export type Subject = Isolation | 'piped' | EngineSubject
+
+/** Servers on an engine, of which a test file has registered a driver. */
+export type EngineSubject = 'docker' | 'podman' | 'kubernetes'
+
+const engines = new Map<Subject, (dataDir: string) => ComputeDriver>()
+
+/** Has `driverOn` and `Bench` use a driver for an engine. */
+export const registerEngine = (name: EngineSubject, driver: (dataDir: string) => ComputeDriver): void =>
+  void engines.set(name, driver)
 
 /** The named driver on a data folder. */
 export function driverOn(
@@ -39,6 +52,8 @@ export function driverOn(
   path = TEST_PATH,
   options: { allowUnixSockets?: boolean } = {},
 ): ComputeDriver {
+  const engine = engines.get(name)
+  if (engine !== undefined) return engine(dataDir)
   if (name === 'piped') {
     return new PipedDriver(driverOn('none', dataDir, path), { dataDir, self: SELF, path })
   }
@@ -83,8 +98,9 @@ export class Bench implements AsyncDisposable {
 
   /** Pids of all that commands on this data folder's servers started, as the host sees them. */
   async commands(): Promise<number[]> {
-    const marker = new ServerDirectories(this.dataDir).dataMarker()
-    return processesMarked(marker)
+    return processesMarked(
+      isEngine(this.name) ? ownerMarker(this.dataDir) : new ServerDirectories(this.dataDir).dataMarker(),
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

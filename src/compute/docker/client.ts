@@ -175,6 +175,8 @@ export class DockerClient {
         timeout: false,
       } as RequestInit)
     } catch (error) {
+      // Another error is not of the connection, such as one of what is sent.
+      if (!late.signal.aborted && codeOf(error) === undefined) throw error
       throw this.#unreachable(late.signal.aborted ? late.signal.reason : error)
     } finally {
       if (timer !== null) clearTimeout(timer)

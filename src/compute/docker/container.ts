@@ -71,13 +71,14 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
   const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
   const processes = limits.processes + SANDBOXD_SHARE.processes
   const tmp = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
+  const user = root ? 0 : SERVER_USER
   const isAttached = carrier === 'attach'
   return {
     Image: spec.image,
     Entrypoint: [EXECUTABLE_PATH],
     Cmd: spec.args,
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
-    User: root ? '0:0' : `${SERVER_USER}:${SERVER_USER}`,
+    User: `${user}:${user}`,
     WorkingDir: '/',
     Hostname: labels.server,
     Labels: labelsToText(labels),
@@ -108,7 +109,8 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
       ShmSize: tmp,
       Tmpfs: {
         '/tmp': `rw,exec,nosuid,nodev,mode=1777,size=${tmp}`,
-        '/run': 'rw,nosuid,nodev,mode=1777,size=16m',
+        // Its mode is that of the image's directory, whatever is said here. Podman cannot give it an owner.
+        '/run': `rw,nosuid,nodev,size=16m,${isPodman ? 'mode=1777' : `uid=${user},gid=${user},mode=755`}`,
       },
       Ulimits: [
         { Name: 'nofile', Soft: OPEN_FILES.soft, Hard: OPEN_FILES.hard },

@@ -12,6 +12,7 @@ import {
   LISTEN_PATH,
   type StorageSpec,
 } from '../engine/engine.ts'
+import { ServerGone } from '../engine/resumable.ts'
 
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
@@ -77,8 +78,9 @@ export class DockerEngine implements Engine {
   readonly #images: ServerImages
   /** Carriers of containers that run, until `connect` takes them. */
   readonly #attached = new Map<string, HijackedTransport>()
-  /** Forgotten when the engine was away: another may respond then. */
+  /** Kept while the stream of its events is open: as long as that is, no other engine responds at its address. */
   #facts: Promise<EngineFacts> | null = null
+  #isWatched = false
   #network: Promise<void> | null = null
 
   constructor(options: DockerEngineOptions) {
@@ -163,25 +165,36 @@ export class DockerEngine implements Engine {
       )
       const instance = { id: String(created.Id), name: spec.name, labels: spec.labels, node: null }
       try {
-        // Before the start: what process 1 writes first is not kept.
-        if (this.carrier === 'attach') this.#attached.set(instance.id, await this.#attach(instance))
+        // Before the start: what process 1 writes first is not kept. Without its input, to see why it does not run.
+        this.#attached.set(instance.id, await this.#attach(instance))
         await this.#client.send('POST', `/containers/${instance.id}/start`)
         return instance
       } catch (error) {
         this.#attached.get(instance.id)?.terminate()
         this.#attached.delete(instance.id)
         await this.remove(instance).catch(() => {})
-        throw error instanceof EngineRefusal ? startRefused(spec.image, error) : error
+        throw error
       }
     })
   }
 
   async connect(instance: EngineInstance): Promise<FrameTransport> {
-    if (this.carrier === 'exec') return this.#do('reach the server', () => this.#exec(instance))
     const attached = this.#attached.get(instance.id)
     this.#attached.delete(instance.id)
-    if (attached === undefined) throw new ComputeError('The connection to the server has ended.')
-    return attached
+    if (this.carrier === 'attach') {
+      if (attached === undefined) throw new ComputeError('The connection to the server has ended.')
+      return attached
+    }
+    try {
+      return await this.#do('reach the server', () => this.#exec(instance))
+    } catch (error) {
+      const { cause } = error as Error
+      const isGone = cause instanceof EngineRefusal && (cause.status === 404 || cause.status === 409)
+      if (!isGone) throw error
+      throw new ServerGone(`Its container has ended. ${attached?.errors ?? ''}`.trim(), { cause })
+    } finally {
+      attached?.terminate()
+    }
   }
 
   remove(instance: EngineInstance): Promise<void> {
@@ -236,6 +249,7 @@ export class DockerEngine implements Engine {
         const filters = JSON.stringify({ type: ['container'], event: ['oom', 'die'], label: ownedBy(owner) })
         const query = { filters, ...(since === null ? {} : { since: (since / 1e9).toFixed(9) }) }
         const response = await this.#client.request('GET', '/events', { query, signal, timeoutMs: null })
+        this.#isWatched = true
         for await (const event of jsonLines(response)) {
           const { Action, status, Actor, timeNano } = event
           if (typeof timeNano === 'number') since = timeNano + 1
@@ -253,6 +267,7 @@ export class DockerEngine implements Engine {
         if (!signal.aborted) this.#options.logger.debug('the events of the engine have ended', { error })
       }
       // Another engine may listen there next.
+      this.#isWatched = false
       this.#facts = null
       this.#network = null
       this.#images.forget()
@@ -261,6 +276,7 @@ export class DockerEngine implements Engine {
   }
 
   #known(): Promise<EngineFacts> {
+    if (!this.#isWatched) return this.#lookAt()
     if (this.#facts === null) {
       const facts = this.#lookAt()
       this.#facts = facts
@@ -307,7 +323,7 @@ export class DockerEngine implements Engine {
 
   async #attach({ id }: EngineInstance): Promise<HijackedTransport> {
     return this.#client.hijack(`/containers/${id}/attach`, {
-      query: { stream: '1', stdin: '1', stdout: '1', stderr: '1' },
+      query: { stream: '1', stdin: this.carrier === 'attach' ? '1' : '0', stdout: '1', stderr: '1' },
     })
   }
 
@@ -381,16 +397,6 @@ export class DockerEngine implements Engine {
       throw new ComputeError(refusalText(this.#options.name, what, error), { cause: error })
     }
   }
-}
-
-/** Explains why an engine refused a start. */
-function startRefused(image: string, error: EngineRefusal): Error {
-  const isMissing = /no such file or directory|executable file not found/.test(error.message)
-  if (!isMissing || !error.message.includes(EXECUTABLE_PATH)) return error
-  return new ComputeError(
-    `The image ${image} cannot run servers: berth's executable needs glibc there, which Debian, Ubuntu, Fedora and their like have, and Alpine has not. Choose an image based on one of these.`,
-    { cause: error },
-  )
 }
 
 function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {

@@ -1,4 +1,3 @@
-import { once } from '../../runtime/once.ts'
 import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 
@@ -7,6 +6,9 @@ const MAX_HEAD_BYTES = 64 * 1024
 
 /** Bytes kept of what the peer writes to standard error. @bound program */
 const MAX_ERRORS = 4096
+
+/** Characters of them that are shown. @bound program */
+const MAX_REASON = 500
 
 /** Milliseconds for the connection and the response's head. */
 const HEAD_MS = 60_000
@@ -118,9 +120,14 @@ export class HijackedTransport implements FrameTransport {
   }
 
   async open(handlers: TransportHandlers): Promise<void> {
-    this.#handlers = { ...handlers, closed: once(handlers.closed) }
+    let isOver = false
+    const closed = (reason?: string): void => {
+      if (!isOver) handlers.closed(reason)
+      isOver = true
+    }
+    this.#handlers = { ...handlers, closed }
     for (const chunk of this.#early.splice(0)) this.#receive(chunk)
-    if (this.#isClosed) this.#handlers.closed()
+    if (this.#isClosed) this.#handlers.closed(this.#reason)
   }
 
   write(bytes: Uint8Array): number {
@@ -137,9 +144,15 @@ export class HijackedTransport implements FrameTransport {
     return this.#errors.trim()
   }
 
+  /** The end of the process as it has explained it itself; undefined if it has not. */
+  get #reason(): string | undefined {
+    const { errors } = this
+    return errors === '' ? undefined : `sandboxd ended: ${errors.slice(0, MAX_REASON)}`
+  }
+
   #close(): void {
     this.#isClosed = true
-    this.#handlers?.closed()
+    this.#handlers?.closed(this.#reason)
   }
 
   /** Takes the pieces apart and passes those of standard output on. */

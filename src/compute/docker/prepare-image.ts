@@ -35,8 +35,8 @@ const BASES = [
 /** Packages of Debian in a root that is made here, with those that they need. */
 const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3-minimal', 'util-linux']
 
-/** The image of such a root. */
-const DEBIAN_ROOT = 'berth-base:debian'
+/** The image of such a root. Podman takes no other tag for it. */
+const DEBIAN_ROOT = 'berth-base:latest'
 
 /** Milliseconds that debootstrap may take: it loads a hundred packages. */
 const DEBOOTSTRAP_MS = 900_000
@@ -137,8 +137,7 @@ async function findBase({ client, name, base, pulls, report }: PrepareOptions): 
     )
   report("Making a root of Debian's packages with debootstrap, which takes a minute or two.")
   await using root = await makeDebianRoot()
-  await importRoot(client, root.path)
-  return DEBIAN_ROOT
+  return await importRoot(client, root.path)
 }
 
 async function hasImage(client: DockerClient, reference: string): Promise<boolean> {
@@ -156,7 +155,7 @@ async function hasImage(client: DockerClient, reference: string): Promise<boolea
  *
  * @throws StartupError
  */
-export async function makeDebianRoot(): Promise<AsyncDisposable & { path: string }> {
+async function makeDebianRoot(): Promise<AsyncDisposable & { path: string }> {
   const directory = mkdtempSync(join(tmpdir(), 'berth-root-'))
   const dispose = async (): Promise<void> => {
     await runHelper(['rm', '-rf', '--', directory])
@@ -190,18 +189,28 @@ export async function makeDebianRoot(): Promise<AsyncDisposable & { path: string
   return { path, [Symbol.asyncDispose]: dispose }
 }
 
-/** Gives an engine a directory as an image. */
-export async function importRoot(client: DockerClient, path: string): Promise<void> {
+/** Gives an engine a root's directory as an image. @returns the reference */
+async function importRoot(client: DockerClient, path: string): Promise<string> {
   const tar = Bun.spawn(['tar', '--numeric-owner', '--exclude=./dev/*', '-C', path, '-c', '.'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
+  const reference = await importRootArchive(client, tar.stdout)
+  await tar.exited
+  return reference
+}
+
+/** Gives an engine a root's tar as an image. @returns the reference */
+export async function importRootArchive(
+  client: DockerClient,
+  archive: ReadableStream<Uint8Array> | Blob,
+): Promise<string> {
   const [repo = '', tag = ''] = DEBIAN_ROOT.split(':')
   await client.send('POST', '/images/create', {
     query: { fromSrc: '-', repo, tag },
-    archive: tar.stdout,
+    archive,
     timeoutMs: null,
   })
-  await tar.exited
+  return DEBIAN_ROOT
 }
 
 /** Yields the tar of what berth adds to an image. */

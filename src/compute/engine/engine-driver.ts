@@ -47,6 +47,8 @@ export interface EngineDriverOptions {
   ephemeral: boolean
   /** Reference of the image of servers for which no other is chosen. */
   image: string
+  /** Milliseconds without berth after which a server ends that is reached over carriers; null for the default. */
+  leaseMs: number | null
   logger: Logger
   /** Returns the URL at which commands reach berth's API; null if there is none. */
   baseUrl(network: 'own' | 'shared'): string | null
@@ -72,12 +74,12 @@ export class EngineDriver implements ComputeDriver {
   #watch: Disposable | null = null
 
   constructor(options: EngineDriverOptions) {
-    const { engine, dataDir, ephemeral, image, logger } = options
+    const { engine, dataDir, ephemeral, image, leaseMs, logger } = options
     this.#options = options
     const notes = new EngineNotes(dataDir)
     this.#notes = notes
     this.#context = {
-      ...{ engine, ephemeral, image, logger },
+      ...{ engine, ephemeral, image, leaseMs, logger },
       get owner() {
         return notes.owner
       },
@@ -125,6 +127,7 @@ export class EngineDriver implements ComputeDriver {
     const { owner } = this.#notes
     const name = newName(owner, serverId)
     this.#notes.begin(name)
+    this.#watchEnds()
     try {
       const id = await engine.identify()
       await engine.createStorage({
@@ -166,7 +169,7 @@ export class EngineDriver implements ComputeDriver {
 
   placement(handle: ServerHandle): Placement {
     const { image, root } = engineHandle(handle, this.name)
-    return { image: image ?? this.#options.image, root, node: null, cause: null }
+    return { image: image ?? this.#options.image, root, node: null, cause: this.#server(handle).interruption }
   }
 
   async emptyCaches(handle: ServerHandle): Promise<void> {

@@ -1,21 +1,26 @@
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
+import { systemRandom } from '../../runtime/random.ts'
 import { within } from '../../runtime/wait.ts'
 import type { Limits } from '../driver.ts'
 import { DiskWatch } from '../local/disk-watch.ts'
 import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
 import { serverMarkerOf } from '../local/server-directories.ts'
-import { STDIO, sandboxdArguments } from '../processes.ts'
+import { LISTEN, STDIO, sandboxdArguments } from '../processes.ts'
 import { RemoteSandbox } from '../remote/sandbox.ts'
 import { ComputeError } from '../sandbox.ts'
 import { type FileArea, UNCONFINED } from '../sandboxd/protocol.ts'
+import { KEY_BYTES } from '../sandboxd/resumable.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
 import type { Workspace } from '../workspace.ts'
 import {
   CACHES_PATH,
   type Engine,
   type EngineInstance,
+  EXECUTABLE_PATH,
   type InstanceEnd,
+  LISTEN_PATH,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from './engine.ts'
@@ -23,6 +28,9 @@ import { type EngineHandle, newName } from './names.ts'
 
 /** Milliseconds that an instance stays which runs for files alone, since its last use. */
 const FILES_MS = 60_000
+
+/** Milliseconds without berth after which a server ends that is reached over carriers, where nobody sets another time. */
+const LEASE_MS = 60_000
 
 /** Milliseconds in which the engine says why an instance has ended. */
 const WHY_MS = 1_000
@@ -42,6 +50,8 @@ export interface ServerContext {
   readonly ephemeral: boolean
   readonly image: string
   readonly logger: Logger
+  /** Milliseconds without berth after which a server ends that is reached over carriers; null for 60,000. */
+  readonly leaseMs: number | null
   /** Resolves when an instance has ended, to why. */
   endOf(instanceId: string): Promise<InstanceEnd>
   /** Returns the environment of every command. */
@@ -60,6 +70,7 @@ export interface ServerContext {
 interface Running {
   readonly sandbox: RemoteSandbox
   readonly limits: Limits
+  readonly transport: FrameTransport
   /** Whether it runs for files alone. */
   forFiles: boolean
   timer: Timer | null
@@ -77,10 +88,17 @@ export class EngineServer {
   /** Those of its last start. */
   #limits: Limits | null = null
   #isRemoved = false
+  /** An instance that could not be removed, since the engine was away: no other may run on its storage. */
+  #left: EngineInstance | null = null
 
   constructor(handle: EngineHandle, context: ServerContext) {
     this.#handle = handle
     this.#context = context
+  }
+
+  /** Why the server that runs cannot be reached at present, a sentence; null if it can, or if none runs. */
+  get interruption(): string | null {
+    return this.#running?.transport.interruption ?? null
   }
 
   /** Starts the server. Throws `ComputeError`. */
@@ -121,6 +139,7 @@ export class EngineServer {
     return this.#turn(async () => {
       this.#isRemoved = true
       await this.#running?.sandbox.stop()
+      await this.#removeLeft()
       await this.#context.engine.removeStorage(this.#handle.storage)
     })
   }
@@ -170,11 +189,29 @@ export class EngineServer {
   }
 
   async #run(limits: Limits, forFiles: boolean): Promise<Running> {
-    const { storage, server, image, root } = this.#handle
+    try {
+      return await this.#launch(limits, forFiles)
+    } catch (error) {
+      // What says so is the engine's runtime, in the words of execve(2): the file is there, and its loader is not.
+      if (!new RegExp(`${EXECUTABLE_PATH}"?: no such file or directory`).test(messageOf(error))) throw error
+      throw new ComputeError(
+        `The image ${this.#image} cannot run servers: berth's executable needs glibc, which Debian, Ubuntu, Fedora and their like have, and Alpine has not. Choose an image based on one of these.`,
+        { cause: error },
+      )
+    }
+  }
+
+  get #image(): string {
+    return this.#handle.image ?? this.#context.image
+  }
+
+  async #launch(limits: Limits, forFiles: boolean): Promise<Running> {
+    const { storage, server, root } = this.#handle
     const context = this.#context
     const { engine, owner, ephemeral, logger } = context
     if (this.#isRemoved) throw new ComputeError('The server was deleted.')
     await context.check(this.#handle)
+    await this.#removeLeft()
     const name = newName(owner, server)
     const marker = serverMarkerOf(owner.slice(0, 12), server)
     context.begin(name)
@@ -182,16 +219,17 @@ export class EngineServer {
     const instance = await engine.run({
       name,
       labels: { owner, server, ephemeral },
-      image: image ?? context.image,
+      image: this.#image,
       storage,
-      args: [command, STDIO, ...rest],
+      args: [command, ...(engine.carrier === 'attach' ? [STDIO] : [LISTEN, LISTEN_PATH]), ...rest],
       env: SANDBOXD_ENVIRONMENT,
       limits,
       root,
     })
     const ended = context.endOf(instance.id)
+    const transport = await this.#connect(instance)
     const sandbox = await RemoteSandbox.start({
-      transport: await this.#connect(instance),
+      transport,
       keepAlive: null,
       configuration: {
         workspace: WORKSPACE_PATH,
@@ -210,9 +248,9 @@ export class EngineServer {
       limits,
       memoryEnforcedBy: 'cgroup',
       whyEnded: () => this.#whyEnded(ended),
-      remove: () => engine.remove(instance),
+      remove: () => this.#remove(instance),
     })
-    const running: Running = { sandbox, limits, forFiles, timer: null }
+    const running: Running = { sandbox, limits, transport, forFiles, timer: null }
     this.#running = running
     void sandbox.exited.then(() => {
       this.#keep(running)
@@ -231,12 +269,35 @@ export class EngineServer {
   }
 
   async #connect(instance: EngineInstance): Promise<FrameTransport> {
+    const { engine, leaseMs } = this.#context
     try {
-      return await this.#context.engine.connect(instance)
+      if (engine.carrier === 'attach') return await engine.connect(instance)
+      const { ResumableTransport } = await import('./resumable.ts')
+      return new ResumableTransport({
+        connect: () => engine.connect(instance),
+        key: systemRandom.bytes(KEY_BYTES),
+        leaseMs: leaseMs ?? LEASE_MS,
+      })
     } catch (error) {
-      await this.#context.engine.remove(instance)
+      await this.#remove(instance)
       throw error
     }
+  }
+
+  /** Removes an instance, now or before the next one runs. Never throws. */
+  async #remove(instance: EngineInstance): Promise<void> {
+    try {
+      await this.#context.engine.remove(instance)
+    } catch (error) {
+      this.#left = instance
+      this.#context.logger.warn('a server has ended, and what ran it could not be removed yet', { error })
+    }
+  }
+
+  async #removeLeft(): Promise<void> {
+    if (this.#left === null) return
+    await this.#context.engine.remove(this.#left)
+    this.#left = null
   }
 
   /** Returns why an instance has ended that nobody stopped, as far as the engine says it. */

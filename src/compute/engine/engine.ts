@@ -162,8 +162,8 @@ export const WORKSPACE_PATH = '/workspace'
 /** Absolute path of the directory of a server's caches in its instance, which an engine may keep from one to the next. */
 export const CACHES_PATH = '/var/cache/berth'
 
-/** Absolute path of the socket at which process 1 accepts carriers of `exec`. */
-export const LISTEN_PATH = '/run/berth.sock'
+/** Absolute path of the socket at which process 1 accepts carriers of `exec`: where every user may write in every image. */
+export const LISTEN_PATH = '/dev/shm/.berth.sock'
 
 /** Absolute path in the image of the directory with berth's tools. */
 export const TOOLS_PATH = '/opt/berth'

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import { EXECUTABLE_PATH } from '../../../src/compute/engine/engine.ts'
 import {
   ComputeError,
   DialRefused,
@@ -10,7 +11,7 @@ import {
 import type { Isolation } from '../../../src/config/config.ts'
 import { ByteStream } from '../../../src/hosting/sites/http1/byte-stream.ts'
 import { freePort } from '../../support/ports.ts'
-import { Bench, run, SELF, type Subject, until } from '../bench.ts'
+import { Bench, isEngine, run, SELF, type Subject, until } from '../bench.ts'
 import { sharedServer } from './shared-server.ts'
 
 /** Commands that run until they get a signal: servers of apps. */
@@ -253,7 +254,7 @@ async function listen(
   hostname: string,
   prefix = '',
 ): Promise<{ execution: Execution; port: number }> {
-  const program = name === 'bubblewrap' ? '/berth' : SELF.argv[0]
+  const program = isEngine(name) ? EXECUTABLE_PATH : name === 'bubblewrap' ? '/berth' : SELF.argv[0]
   const script = `console.log(Bun.listen({ hostname: "${hostname}", port: 0, socket: { data() {} } }).port)`
   const { execution, output } = begin(sandbox, `BUN_BE_BUN=1 ${prefix} ${program} -e '${script}'`)
   await until('a port', () => output.text.endsWith('\n'))

@@ -1,0 +1,300 @@
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ServerHandle } from '../../src/compute/driver.ts'
+import { EngineNotes } from '../../src/compute/engine/owner.ts'
+import { ComputeError } from '../../src/compute/sandbox.ts'
+import type { EngineRig } from '../support/engines/engine-rig.ts'
+import { LIMITS, run, until } from './bench.ts'
+
+/** Directories of data, which are removed after the tests. */
+function dataDirectories(): () => string {
+  const made: string[] = []
+  afterAll(() => {
+    for (const directory of made) rmSync(directory, { recursive: true, force: true })
+  })
+  return () => {
+    const directory = mkdtempSync(join(tmpdir(), 'berth-compute-'))
+    made.push(directory)
+    return directory
+  }
+}
+
+const ownerOf = (dataDir: string): string => new EngineNotes(dataDir).owner
+
+/** What holds a server to its limits, and what it sees of its own sandboxd. */
+export function engineLimitTests(rig: () => EngineRig): void {
+  describe('a server', () => {
+    const newDirectory = dataDirectories()
+
+    test('outlives a command that takes all memory, which is ended', async () => {
+      const driver = rig().driver(newDirectory())
+      const sandbox = await driver.start('srv_a', await driver.create('srv_a'), {
+        ...LIMITS,
+        memoryBytes: 2 ** 27,
+      })
+      const hog = await run(sandbox, 'python3 -c "x = bytearray(2**29)"; echo "ended $?"')
+      expect(hog.stdout).toMatch(/^ended (?:137|143)\n$/)
+      expect((await run(sandbox, 'echo well')).stdout).toBe('well\n')
+      await sandbox.stop()
+    }, 60_000)
+
+    test('outlives a fork bomb, while another server works on', async () => {
+      const driver = rig().driver(newDirectory())
+      const [bombed, other] = await Promise.all(
+        ['srv_a', 'srv_b'].map(async (id) =>
+          driver.start(id, await driver.create(id), { ...LIMITS, processes: 50 }),
+        ),
+      )
+      if (bombed === undefined || other === undefined) throw new Error('no server')
+      const bomb = run(bombed, 'f() { f | f & f; }; f', { timeoutMs: 3_000 })
+      expect((await run(other, 'echo well')).stdout).toBe('well\n')
+      await bomb
+      await until('the server to respond', async () => (await run(bombed, 'echo well')).stdout === 'well\n')
+      await Promise.all([bombed.stop(), other.stop()])
+    }, 60_000)
+
+    test('reads nothing of its sandboxd, and can neither end nor stop it', async () => {
+      const driver = rig().driver(newDirectory(), { isLocal: false })
+      const sandbox = await driver.start('srv_a', await driver.create('srv_a'), LIMITS)
+      const tries = [
+        'cat /proc/1/environ',
+        'ls /proc/1/fd',
+        'head -c 1 /proc/1/mem',
+        'kill -KILL 1',
+        'kill -STOP 1',
+      ]
+      for (const command of tries) await run(sandbox, command)
+      const { stdout } = await run(
+        sandbox,
+        `for t in environ fd/0 mem; do cat /proc/1/$t 2>/dev/null | head -c 20; done; echo end`,
+      )
+      expect(stdout).toBe('end\n')
+      await sandbox.stop()
+    }, 60_000)
+
+    test('has no capability, no other network and no root of its own', async () => {
+      const driver = rig().driver(newDirectory())
+      const sandbox = await driver.start('srv_a', await driver.create('srv_a'), LIMITS)
+      const look = `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'; ls /sys/class/net; touch /etc/x 2>/dev/null || echo closed; id -u`
+      expect((await run(sandbox, look)).stdout.split('\n')).toEqual([
+        ...['CapEff:0000000000000000', 'CapBnd:0000000000000000', 'NoNewPrivs:1', 'Seccomp:2'],
+        ...['lo', 'closed', '1000', ''],
+      ])
+      await sandbox.stop()
+    }, 60_000)
+  })
+}
+
+/** Files of servers that are stopped, and what is left of servers. */
+export function engineStockTests(rig: () => EngineRig): void {
+  describe('the files of a server', () => {
+    const newDirectory = dataDirectories()
+
+    test('are reached while it is stopped, by a container that its next start takes over', async () => {
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir)
+      const handle = await driver.create('srv_a')
+      const workspace = driver.workspace(handle)
+      await workspace.write('a.txt', Buffer.from('asleep'))
+      const [container] = await rig().containers(ownerOf(dataDir))
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      await sandbox.stop()
+      expect(await rig().containers(ownerOf(dataDir))).toEqual([])
+      await workspace.read('a.txt')
+      const [filesOnly] = await rig().containers(ownerOf(dataDir))
+      expect(filesOnly).not.toBe(container)
+      const again = await driver.start('srv_a', handle, LIMITS)
+      expect(await rig().containers(ownerOf(dataDir))).toEqual([String(filesOnly)])
+      expect((await run(again, 'cat a.txt')).stdout).toBe('asleep')
+      await driver.destroy(handle)
+      expect((await rig().volumes()).filter((name) => name.startsWith(String(handle.storage)))).toEqual([])
+      await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow('volume')
+    }, 60_000)
+
+    test('stay without a record, unless nobody was given the server; those of other data directories stay', async () => {
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir)
+      const [owned, blank, given] = await Promise.all(
+        ['srv_o', 'srv_b', 'srv_g'].map((id) => driver.create(id)),
+      )
+      if (owned === undefined || blank === undefined || given === undefined) throw new Error('no handle')
+      driver.keep(owned)
+      driver.keep(given)
+      const other = rig().driver(newDirectory())
+      const others = await other.create('srv_b')
+      const sandbox = await driver.start('srv_o', owned, LIMITS)
+      const next = rig().driver(dataDir)
+      const remains = next.takeStock([owned], [])
+      await remains.end()
+      await sandbox.exited
+      await remains.remove()
+      const volumes = await rig().volumes()
+      const has = ({ storage }: ServerHandle): boolean => volumes.includes(String(storage))
+      expect([owned, blank, given, others].map(has)).toEqual([true, false, true, true])
+    }, 60_000)
+
+    test('that someone has removed are missed, and no empty ones take their place', async () => {
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a')
+      await rig().client().send('DELETE', `/volumes/${handle.storage}`)
+      await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow("The server's files are gone")
+      expect(await rig().volumes()).not.toContain(handle.storage)
+    })
+  })
+}
+
+/** Images of servers. */
+export function engineImageTests(rig: () => EngineRig): void {
+  describe('an image', () => {
+    const newDirectory = dataDirectories()
+
+    test('that is missing is named, with the command that makes it', async () => {
+      const driver = rig().driver(newDirectory(), { version: '0.0.0', image: 'berth-server:0.0.0' })
+      const refused = driver.create('srv_a')
+      await expect(refused).rejects.toBeInstanceOf(ComputeError)
+      await expect(refused).rejects.toThrow('Make it with "berth engine prepare".')
+      await expect(driver.create('srv_a', { image: 'nobody:has-it', root: false })).rejects.toThrow(
+        'docker pull nobody:has-it',
+      )
+    })
+
+    test('without berth runs servers too: it gets the executable by a volume', async () => {
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a', { image: 'berth-base:latest', root: false })
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      expect(await run(sandbox, 'echo mine > file; cat file; bun --version; id -u')).toMatchObject({
+        stdout: `mine\n${Bun.version}\n1000\n`,
+      })
+      await sandbox.stop()
+    }, 60_000)
+
+    test('without glibc is refused with a sentence', async () => {
+      const empty = Bun.spawnSync(['tar', '-c', '-C', newDirectory(), '.']).stdout
+      const query = { fromSrc: '-', repo: 'no-libc', tag: 'latest' }
+      await rig()
+        .client()
+        .send('POST', '/images/create', { query, archive: new Blob([empty]) })
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a', { image: 'no-libc:latest', root: false })
+      await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow('needs glibc')
+      await driver.destroy(handle)
+    }, 60_000)
+
+    test('can be changed by root where that was asked for, with rights that stay inside', async () => {
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a', { image: null, root: true })
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      const { stdout } = await run(
+        sandbox,
+        'id -u; touch /etc/made && chown 7:7 /etc/made && stat -c %u /etc/made; mount -t tmpfs x /mnt 2>/dev/null || echo kept',
+      )
+      expect(stdout).toBe('0\n7\nkept\n')
+      await sandbox.stop()
+    }, 60_000)
+  })
+}
+
+/** What happens when berth, the engine or a container is killed. */
+export function engineFaultTests(rig: () => EngineRig): void {
+  describe('kill -9', () => {
+    const newDirectory = dataDirectories()
+
+    test.each(['attach', 'exec'])(
+      'of berth ends its containers (%s), and the files stay',
+      async (carrier) => {
+        const dataDir = newDirectory()
+        const program = join(import.meta.dir, 'engine-host.ts')
+        const host = Bun.spawn(
+          [process.execPath, program, rig().socket, dataDir, carrier, 'echo kept > file; sleep 300'],
+          {
+            stdio: ['ignore', 'pipe', 'inherit'],
+          },
+        )
+        await host.stdout.getReader().read()
+        const [storage = ''] = (await rig().volumes()).filter((name) =>
+          name.includes(ownerOf(dataDir).slice(0, 8)),
+        )
+        host.kill('SIGKILL')
+        await host.exited
+        const containers = () => rig().containers(ownerOf(dataDir))
+        await until('all to be gone', async () => (await containers()).length === 0, 20_000)
+        const driver = rig().driver(dataDir)
+        const handle = { ...(await driver.create('srv_x')), storage, server: 'srv_host' }
+        expect(Buffer.from(await driver.workspace(handle).read('file')).toString()).toBe('kept\n')
+        await driver.destroy(handle)
+      },
+      60_000,
+    )
+
+    test('of a container ends the server with a reason, and it starts again with its files', async () => {
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir)
+      const handle = await driver.create('srv_a')
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      await run(sandbox, 'echo kept > file')
+      const [container] = await rig().containers(ownerOf(dataDir))
+      await rig().client().send('POST', `/containers/${container}/kill`)
+      expect((await sandbox.exited).reason).toBe('Its container was killed.')
+      const again = await driver.start('srv_a', handle, LIMITS)
+      expect((await run(again, 'cat file')).stdout).toBe('kept\n')
+      await again.stop()
+    }, 60_000)
+
+    test('of carriers leaves the output of a command whole', async () => {
+      const driver = rig().driver(newDirectory(), { isLocal: false })
+      const sandbox = await driver.start('srv_a', await driver.create('srv_a'), LIMITS)
+      const output = run(
+        sandbox,
+        'for i in $(seq 40); do head -c 500000 /dev/zero | tr "\\\\0" x; sleep 0.05; done',
+      )
+      let cuts = 0
+      const cutting = setInterval(() => {
+        const found = Bun.spawnSync([
+          'pgrep',
+          '-f',
+          '^/opt/berth/lib/berth __sandboxd-connect',
+        ]).stdout.toString()
+        for (const pid of found.split('\n').filter(Boolean)) {
+          process.kill(Number(pid), 'SIGKILL')
+          cuts += 1
+        }
+      }, 700)
+      const { stdout, exitCode } = await output
+      clearInterval(cutting)
+      expect({ exitCode, length: stdout.length }).toEqual({ exitCode: 0, length: 20_000_000 })
+      expect(cuts).toBeGreaterThan(1)
+      await sandbox.stop()
+    }, 60_000)
+
+    test('of the engine ends servers with a reason; they start again on the next one, with their files', async () => {
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a')
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      await run(sandbox, 'echo kept > file')
+      await rig().endDaemon('SIGKILL')
+      expect((await sandbox.exited).reason).toContain('cannot be reached')
+      await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow('Start the engine')
+      await rig().startDaemon()
+      const again = await driver.start('srv_a', handle, LIMITS)
+      expect((await run(again, 'cat file')).stdout).toBe('kept\n')
+      await again.stop()
+    }, 120_000)
+
+    test('of the engine and another one at its address: no server starts there, and none is removed', async () => {
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a')
+      await rig().endDaemon('SIGTERM')
+      await rig().startDaemon('others')
+      try {
+        await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow('on another engine')
+        await expect(driver.destroy(handle)).rejects.toThrow('on another engine')
+      } finally {
+        await rig().endDaemon('SIGTERM')
+        await rig().startDaemon()
+      }
+      await driver.destroy(handle)
+    }, 120_000)
+  })
+}
