@@ -42,7 +42,7 @@ export function openDocker(options: OpenOptions): OpenedEngine {
   })
   const image = config.serverImage ?? ownImage(version)
   return {
-    driver: new EngineDriver({ ...options, engine, name, image }),
+    driver: new EngineDriver({ ...options, engine, name, image, leaseMs: config.serverLeaseMs }),
     isLocal,
     hasImage: () => engine.hasImage(image),
   }

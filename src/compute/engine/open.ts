@@ -3,7 +3,7 @@ import type { ComputeDriver } from '../driver.ts'
 import type { EngineDriverOptions } from './engine-driver.ts'
 
 /** What the driver of an engine is made from. */
-export interface OpenOptions extends Omit<EngineDriverOptions, 'engine' | 'name' | 'image'> {
+export interface OpenOptions extends Omit<EngineDriverOptions, 'engine' | 'name' | 'image' | 'leaseMs'> {
   readonly config: ComputeConfig
   /** The version of this berth. */
   readonly version: string
