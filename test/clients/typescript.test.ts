@@ -113,6 +113,12 @@ describe.skipIf(skipped !== null)('the client for TypeScript, as it is installed
     expect((await run(['node', '--eval', script], { cwd: directory })).output).toContain(
       'BERTH_BASE_URL is not set. Run the program by "berth run -- …"',
     )
+    const wrong = withOwner(
+      "new (require('@owner/berth-client').Berth)({ baseUrl: '127.0.0.1:4747', apiKey: 'sk_live_x' })",
+    )
+    expect((await run(['node', '--eval', wrong], { cwd: directory })).output).toContain(
+      '"127.0.0.1:4747", which is no http or https URL',
+    )
     const testing = withOwner("require('@owner/berth-client/testing').berth.instance()")
     const node = Bun.which('node') ?? ''
     const { output } = await run([node, '--eval', testing], { cwd: directory, env: { PATH: '/nowhere' } })

@@ -188,6 +188,11 @@ def test_project(server: Server, tmp_path: Path) -> None:
     assert httpx.get(project.url).text == "two"
     project.delete()
     assert server.projects.list() == []
+    (tmp_path / "package.json").write_text('{"scripts": {"start": "echo broken; exit 1"}}')
+    with pytest.raises(errors.ProjectFailedError) as failed:
+        server.projects.create(directory=tmp_path)
+    assert (failed.value.phase, "broken" in failed.value.log) == ("start", True)
+    assert [one.id for one in server.projects.list()] == [failed.value.project_id]
 
 
 def test_project_secrets(berth: Berth, server: Server) -> None:

@@ -160,6 +160,8 @@ def test_the_settings_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BERTH_API_KEY", raising=False)
     with pytest.raises(ValueError, match="BERTH_API_KEY is not set"):
         Berth("http://127.0.0.1:1")
+    with pytest.raises(ValueError, match="'127.0.0.1:4747', which is no http or https URL"):
+        Berth("127.0.0.1:4747", "sk_live_x")
 
 
 def test_a_slow_response_is_not_awaited_again() -> None:

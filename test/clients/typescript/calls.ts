@@ -28,6 +28,7 @@ import {
   InternalError,
   NotFoundError,
   PlanLimitError,
+  ProjectFailedError,
   type Server,
   UnavailableError,
   WebhookVerificationError,
@@ -232,6 +233,14 @@ test('project', async () => {
   assert.match(await textAt(project.url), /two/)
   await project.delete()
   await assert.rejects(account.projects.get(project.id), NotFoundError)
+
+  const broken = join(local, 'broken')
+  mkdirSync(broken)
+  writeFileSync(join(broken, 'package.json'), '{"scripts": {"start": "echo broken; exit 1"}}')
+  const failure = await server.projects.create({ directory: broken }).catch((thrown: unknown) => thrown)
+  assert.ok(failure instanceof ProjectFailedError)
+  assert.deepEqual([failure.phase, failure.log.includes('broken')], ['start', true])
+  await (await account.projects.get(failure.projectId)).delete()
 })
 
 test('project-secrets', async () => {

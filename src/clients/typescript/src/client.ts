@@ -39,7 +39,7 @@ export class Berth {
   readonly webhooks: Webhooks
   readonly #transport: Transport
 
-  /** @throws Error if the address or the key is missing */
+  /** @throws Error if the address or the key is missing, or the address is no URL */
   constructor(options: BerthOptions = {}) {
     const baseUrl = options.baseUrl ?? process.env.BERTH_BASE_URL
     const credential = options.apiKey ?? process.env.BERTH_API_KEY

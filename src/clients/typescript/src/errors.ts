@@ -56,6 +56,8 @@ export class ProjectFailedError extends BerthError {
     readonly projectId: string,
     /** The phase that failed, such as `install`. */
     readonly phase: string | null,
+    /** The end of its log, which the message has too. */
+    readonly log: string,
   ) {
     super(message)
   }

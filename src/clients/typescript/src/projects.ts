@@ -50,7 +50,7 @@ export class Project extends Handle<ProjectData> implements AsyncDisposable {
     const { logs } = await this.transport.json<Returned<'/projects/{projectId}/logs', 'get'>>('GET', path)
     const phase = this.init_phases?.at(-2)?.phase ?? null
     const end = logs.map(({ text }) => text).join('\n')
-    throw new ProjectFailedError(`${this.name} failed in its phase ${phase}:\n${end}`, this.id, phase)
+    throw new ProjectFailedError(`${this.name} failed in its phase ${phase}:\n${end}`, this.id, phase, end)
   }
 
   /** Changes its name, description, visibility or lifecycle. */

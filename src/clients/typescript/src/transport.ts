@@ -48,6 +48,10 @@ export class Transport {
 
   constructor(readonly options: TransportOptions) {
     this.baseUrl = options.baseUrl.replace(/\/+$/, '')
+    if (!/^https?:\/\//.test(this.baseUrl) || !URL.canParse(this.baseUrl))
+      throw new Error(
+        `The address of the API is ${JSON.stringify(options.baseUrl)}, which is no http or https URL.`,
+      )
   }
 
   /**

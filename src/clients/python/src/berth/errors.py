@@ -81,13 +81,15 @@ class ConnectionError(BerthError, builtins.ConnectionError):
 
 
 class ProjectFailedError(BerthError):
-    """A project whose bring-up failed. The message has the end of its log."""
+    """A project whose bring-up failed."""
 
-    def __init__(self, message: str, *, project_id: str, phase: str | None) -> None:
+    def __init__(self, message: str, *, project_id: str, phase: str | None, log: str) -> None:
         super().__init__(message)
         self.project_id = project_id
         #: The phase that failed, such as ``install``.
         self.phase = phase
+        #: The end of its log, which the message has too.
+        self.log = log
 
 
 class WebhookVerificationError(ValueError):

@@ -80,7 +80,7 @@ class AsyncBerth:
         :param retries: how often a request is tried again where that cannot do anything twice
         :param timeout: how long a response may be awaited, in seconds
         :param transport: httpx's own transport, such as one with a proxy; proxies of the environment are not used
-        :raises ValueError: if the address or the key is missing
+        :raises ValueError: if the address or the key is missing, or the address is no URL
         """
         base_url, api_key = setting(base_url, "BERTH_BASE_URL"), setting(api_key, "BERTH_API_KEY")
         self._connection = AsyncConnection(base_url, api_key, retries=retries, timeout=timeout, transport=transport)

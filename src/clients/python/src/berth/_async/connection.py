@@ -80,6 +80,8 @@ class AsyncConnection:
         transport: httpx.AsyncBaseTransport | None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError(f"The address of the API is {base_url!r}, which is no http or https URL.")
         self.retries = retries
         self._timeout = timeout
         self.http = httpx.AsyncClient(

@@ -47,7 +47,8 @@ class AsyncProject(AsyncOwned, ProjectFields):
         logs = (await self._connection.json("GET", f"{self._path}/logs", params={"tail": _LAST_LINES}))["logs"]
         phase = self.init_phases[-2]["phase"] if len(self.init_phases) > 1 else None
         end = "\n".join(line["text"] for line in logs)
-        raise ProjectFailedError(f"{self.name} failed in its phase {phase}:\n{end}", project_id=self.id, phase=phase)
+        message = f"{self.name} failed in its phase {phase}:\n{end}"
+        raise ProjectFailedError(message, project_id=self.id, phase=phase, log=end)
 
     async def update(
         self,
