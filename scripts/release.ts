@@ -66,6 +66,15 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
     throw new Error(
       'A release is built from a commit: run scripts/release in a clone of the repository, with git.',
     )
+  const key = values.sign
+  // Before the build, which takes a minute.
+  if (
+    key !== undefined &&
+    (!statSync(key, { throwIfNoEntry: false })?.isFile() || Bun.which('ssh-keygen') === null)
+  )
+    throw new Error(
+      `${key} cannot sign: --sign takes the file of an SSH key, and needs ssh-keygen. Make a key with: ssh-keygen -t ed25519 -f FILE`,
+    )
   if (git('status', '--porcelain') !== '')
     console.error('There are changes without a commit: what is built here is no release.')
   // Programs that write archives take it from there.
@@ -115,8 +124,7 @@ async function release(targets: readonly (typeof TARGETS)[number][], out: string
     .sort()
     .map((name) => `${sha256(join(out, name))}  ${name}\n`)
   writeFileSync(join(out, 'SHA256SUMS'), sums.join(''))
-  if (values.sign !== undefined)
-    run(['ssh-keygen', '-Y', 'sign', '-n', 'berth', '-f', values.sign, join(out, 'SHA256SUMS')])
+  if (key !== undefined) run(['ssh-keygen', '-Y', 'sign', '-n', 'berth', '-f', key, join(out, 'SHA256SUMS')])
   say(`\nBuilt ${out} from ${commit}.\n\n${publishCommands(made)}`)
 }
 

@@ -83,6 +83,7 @@ export const publishCommands = ({ version, owner }: Release): string => `To publ
   gh attestation verify berth-${version}-linux-x64.tar.gz --owner ${owner}    # after the workflow has attested it
   for file in npm/${owner}-berth-*-*.tgz npm/${owner}-berth-${version}.tgz; do npm publish --provenance "$file"; done
   twine upload --attestations pypi/*.whl
+  --provenance and --attestations need the identity of a workflow (OIDC): leave them out elsewhere.
   repositories/setup-berth and repositories/homebrew-tap are pushed as repositories of their own, tagged v${version}.
   nix/release.json belongs beside scripts/packaging/nix/flake.nix, in the next commit.
 `

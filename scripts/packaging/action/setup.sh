@@ -12,6 +12,7 @@ echo "$directory" >>"$GITHUB_PATH"
 
 data=$RUNNER_TEMP/berth
 # Without its banner, which has the keys. Options are words.
+# shellcheck disable=SC2086
 "$directory/berth" serve --detach --data "$data" --port 0 ${OPTIONS:-} >/dev/null
 echo "BERTH_DATA=$data" >>"$GITHUB_ENV"
 "$directory/berth" env --shell bash --data "$data" | while IFS= read -r line; do
