@@ -247,7 +247,7 @@ test('an engine is chosen before Seatbelt, and Seatbelt before nothing', async (
   expect(await chosen({ open: open(false) } as Partial<DriverChoice>)).toBe('seatbelt')
   expect(await chosen({ compute: 'local' })).toBe('seatbelt')
   expect(await chosen({ isolation: 'seatbelt' })).toBe('seatbelt')
-  expect(
+  await expect(
     chosen({ compute: 'local', local: [driver('seatbelt', false), driver('none', true)] }),
   ).rejects.toThrow('Nothing isolates servers here.')
 })
