@@ -1,3 +1,4 @@
+import { dirname } from 'node:path'
 import { type SelfCommand, selfFiles, versionFileOf } from '../../runtime/self.ts'
 import { canFilterSystemCalls, NO_FILTER } from '../../system/linux/seccomp-filter.ts'
 import { selectEtc } from '../local/etc-files.ts'
@@ -134,7 +135,8 @@ export class LandlockIsolation implements LocalIsolation {
     const own = [program, this.#tools.path, ...(sources === null ? [] : [sources, versionFileOf(sources)])]
     return {
       read: ['/usr', ...ACCOUNTS, ...MACHINE, ...system, ...own],
-      list: [...etc.partial],
+      // Bun lists the directory of a file that it imports.
+      list: [...etc.partial, ...(sources === null ? [] : [dirname(sources)])],
       path,
     }
   }

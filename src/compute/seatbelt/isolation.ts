@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { realPathOrNull } from '../../runtime/if-present.ts'
-import { selfFiles } from '../../runtime/self.ts'
+import { selfFiles, versionFileOf } from '../../runtime/self.ts'
 import { selectEtc } from '../local/etc-files.ts'
 import { emptyDirectory, hostLaunch, hostTools } from '../local/host-launch.ts'
 import type {
@@ -78,10 +79,12 @@ export class SeatbeltIsolation implements LocalIsolation {
     const { program, sources } = selfFiles(this.#options.self)
     const etc = selectEtc()
     const shown = [...etc.directories, ...etc.files, ...selectMachineTools(this.#options).shown]
-    const own = [program, this.#tools.path, ...(sources === null ? [] : [sources])]
+    const own = [program, this.#tools.path, ...(sources === null ? [] : [sources, versionFileOf(sources)])]
     const profile = seatbeltProfile({
       read: [...shown.map(({ real }) => real), ...own.map((one) => realPathOrNull(one) ?? one)],
-      list: etc.partial.map((one) => realPathOrNull(one) ?? one),
+      list: [...etc.partial, ...(sources === null ? [] : [dirname(sources)])].map(
+        (one) => realPathOrNull(one) ?? one,
+      ),
       write,
       outbound: this.#options.outbound,
     })
