@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ifPresent, readTextOrNull } from '../runtime/if-present.ts'
-import { isMusl } from '../system/linux/musl.ts'
+import { isMusl } from '../system/linux/files.ts'
 
 /** A C library. An executable of berth runs with one of them only. */
 export type LibcName = 'glibc' | 'musl'

@@ -91,9 +91,6 @@ export function measureConsumption(started: readonly number[], own: readonly num
   return { at: processes.uptimeMs(), cpuMs, memoryBytes, processes: threads }
 }
 
-/** Returns the number of a process's threads; 0 if it has ended. */
-export const countThreads = (pid: number): number => processes.usage(pid)?.threads ?? 0
-
 function commandOf(pid: number): string {
   const text = Buffer.from(processes.commandLine(pid) ?? '', 'latin1').toString('utf8')
   const words = text.replace(/\0+$/, '').split('\0')

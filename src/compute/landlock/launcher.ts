@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readFileSync, writeSync } from 'node:fs
 import { messageOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { openLibc } from '../../system/libc.ts'
+import { openOwnOomScore } from '../../system/linux/calls.ts'
 import { OOM_SCORE_FD } from '../sandboxd/protocol.ts'
 import { type LandlockPlan, PLAN_FD } from './plan.ts'
 import { rightsOf, ruleAttribute, rulesetAttribute } from './ruleset.ts'
@@ -21,7 +22,8 @@ export async function runLauncher(): Promise<void> {
     closeSync(PLAN_FD)
     const calls = loadCalls()
     calls.dropPrivileges()
-    const oomScore = openOomScore()
+    // For sandboxd, which changes it for its commands: /proc cannot be written later.
+    const oomScore = openOwnOomScore()
     restrict(calls, plan)
     for (const fd of plan.keep) calls.keepOpen(fd)
     // Nothing else of this process is needed any more, whatever has the number now.
@@ -30,18 +32,6 @@ export async function runLauncher(): Promise<void> {
   } catch (error) {
     writeSync(2, `${messageOf(error)}\n`)
     process.exit(1)
-  }
-}
-
-/**
- * Opens the process's own priority when memory runs out, which sandboxd changes for its commands. /proc cannot be written
- * later. Returns null if that is not permitted: the kernel's choice then.
- */
-function openOomScore(): number | null {
-  try {
-    return openSync('/proc/self/oom_score_adj', 'r+')
-  } catch {
-    return null
   }
 }
 

@@ -1,7 +1,8 @@
 import { messageOf } from '../../runtime/error-info.ts'
+import { processes } from '../../system/processes.ts'
 import type { Limits } from '../driver.ts'
 import type { LimitGroup } from '../limits/limiter.ts'
-import { countThreads, measureConsumption } from '../process-table.ts'
+import { measureConsumption } from '../process-table.ts'
 import {
   commandMarker,
   findDescendants,
@@ -252,7 +253,8 @@ export class LocalSandbox extends SandboxBase implements Sandbox {
     const own = [this.#process.pid, ...this.#own]
     const measured = measureConsumption(this.#started(), own)
     const { cpuMs, memoryBytes, threads } = this.#start.group.usage()
-    const ownThreads = threads === null ? 0 : own.reduce((sum, pid) => sum + countThreads(pid), 0)
+    const ownThreads =
+      threads === null ? 0 : own.reduce((sum, pid) => sum + (processes.usage(pid)?.threads ?? 0), 0)
     return {
       at: measured.at,
       cpuMs: cpuMs ?? measured.cpuMs,

@@ -103,13 +103,19 @@ export function loadLinuxLibc(): Libc {
       }
     },
     openOomScore(inherited) {
-      try {
-        return openSync('/proc/self/oom_score_adj', 'r+')
-      } catch {
-        return ifPresent(() => readlinkSync(`/proc/self/fd/${inherited}`))?.endsWith('/oom_score_adj')
-          ? inherited
-          : null
-      }
+      const own = openOwnOomScore()
+      if (own !== null) return own
+      const leadsTo = ifPresent(() => readlinkSync(`/proc/self/fd/${inherited}`))
+      return leadsTo?.endsWith('/oom_score_adj') ? inherited : null
     },
+  }
+}
+
+/** Opens this process's own priority when memory runs out, to be written; null if that is not permitted. */
+export function openOwnOomScore(): number | null {
+  try {
+    return openSync('/proc/self/oom_score_adj', 'r+')
+  } catch {
+    return null
   }
 }

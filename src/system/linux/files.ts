@@ -1,5 +1,6 @@
 import { ptr } from 'bun:ffi'
 import { closeSync, fstatSync, openSync, type Stats } from 'node:fs'
+import { textOrEmpty } from '../../runtime/if-present.ts'
 import { openLibc } from '../libc.ts'
 import type { CopyCalls } from '../system.ts'
 
@@ -15,6 +16,9 @@ const FICLONE = 0x40049409
 
 /** The number of getdents64(2), by processor. */
 const GETDENTS = process.arch === 'arm64' ? 61 : 217
+
+/** Reports whether the C library of this process is musl. */
+export const isMusl = (): boolean => textOrEmpty('/proc/self/maps').includes('/ld-musl-')
 
 /** Returns the path by which this process reaches what a descriptor of it names. */
 export const descriptorPath = (descriptor: number): string => `/proc/self/fd/${descriptor}`

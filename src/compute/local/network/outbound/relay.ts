@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import type { Logger } from '../../../../runtime/logger.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
-import { openLibc } from '../../../../system/libc.ts'
+import { loadLibc } from '../../../../system/calls.ts'
 import type { NetworkFault, OutboundControl, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
 
@@ -19,9 +19,6 @@ const SYNC_PATIENCE_MS = 250
 /** How often the Worker is started again, and the milliseconds in which that counts. @bound program */
 const MOST_RESTARTS = 5
 const RESTARTS_MS = 60_000
-
-/** Of fcntl(2). */
-const F_DUPFD_CLOEXEC = 1030
 
 /** A message without its server. */
 type Message = ToRelay extends infer Kind ? (Kind extends ToRelay ? Omit<Kind, 'server'> : never) : never
@@ -65,7 +62,7 @@ export class OutboundRelay {
     socketsOfBerth: Readonly<Record<number, string>> = {},
   ): Promise<RelayedOutbound> {
     this.warmUp()
-    this.#duplicate ??= loadDuplicate()
+    this.#duplicate ??= loadLibc().duplicate
     const server = this.#nextId++
     const outbound = new RelayedOutbound({
       serverId,
@@ -148,12 +145,6 @@ interface RelayedOutboundOptions {
   duplicate(fd: number): number
   post(message: Message): void
   onClosed(): void
-}
-
-/** Returns a function that gives a descriptor another number too, which no program inherits. */
-function loadDuplicate(): (fd: number) => number {
-  const { fcntl } = openLibc({ fcntl: { args: ['int', 'int', 'int'], returns: 'int' } })
-  return (fd) => fcntl(fd, F_DUPFD_CLOEXEC, 0)
 }
 
 /** The way out of one server. */
