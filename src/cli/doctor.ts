@@ -145,6 +145,7 @@ async function driversFor(
     baseUrl: () => null,
     environment: () => ({}),
     prepareCaches: async () => {},
+    provide() {},
   })
   if (compute !== 'auto') return [(await opening).driver]
   const engine = await opening.catch(() => null)

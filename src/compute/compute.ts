@@ -43,7 +43,7 @@ export {
 } from './driver.ts'
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
 export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
-export type { ServerNetwork } from './local/network/server-network.ts'
+export type { ProvidedNetwork } from './local/network/server-network.ts'
 
 /** Loads the drivers of this machine, and what selects one of them. */
 export const loadDrivers = () => import('./drivers.ts')

@@ -10,7 +10,7 @@ import type { OpenedEngine, OpenOptions } from './engine/open.ts'
 import { LandlockIsolation } from './landlock/isolation.ts'
 import { LocalDriver } from './local/driver.ts'
 import type { LocalDriverOptions, LocalIsolation } from './local/isolation.ts'
-import type { ServerNetwork } from './local/network/server-network.ts'
+import type { ProvidedNetwork } from './local/network/server-network.ts'
 import { LocalWorkspace } from './local/workspace.ts'
 import { NoIsolation } from './none/isolation.ts'
 import type { OutboundSettings, SandboxPaths } from './sandbox.ts'
@@ -26,7 +26,7 @@ export interface ServerProvisions {
   /** Prepares a server's caches, before its first command. */
   prepareCaches?(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
-  provide?(serverId: string, network: ServerNetwork): void | Promise<void>
+  provide?(serverId: string, network: ProvidedNetwork): void | Promise<void>
 }
 
 /** What compute needs from the process that runs it. */

@@ -1,4 +1,4 @@
-import type { ServerNetwork } from '../compute/compute.ts'
+import type { ProvidedNetwork } from '../compute/compute.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { ownHost } from '../http/host.ts'
@@ -34,7 +34,7 @@ export class MainPort {
   }
 
   /** Gives a server's own network the API, its MCP endpoint and projects by name, at the same addresses as outside. */
-  async provide(network: ServerNetwork): Promise<void> {
+  async provide(network: ProvidedNetwork): Promise<void> {
     const { refuseSite } = await import('../hosting/sites/no-site.ts')
     network.forward(this.listener.port, { unix: this.listener.listenForServers() })
     network.acceptAtProjectPorts(

@@ -3,6 +3,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type KeyedInfo, showFailures } from '../support/berth.ts'
+import { computeEnvironment, forCompute } from '../support/compute.ts'
 import { projectPorts } from '../support/ports.ts'
 import { command as berth, call, NO_SPARE_SERVERS } from '../support/serve.ts'
 import { home, makeHome, stateHome } from '../support/state-home.ts'
@@ -30,12 +31,13 @@ export const bareEnvironment = (env: Record<string, string> = {}): Record<string
   PATH: process.env.PATH ?? '/usr/bin:/bin',
   HOME: home,
   XDG_STATE_HOME: stateHome,
+  ...computeEnvironment,
   ...env,
 })
 
 /** Starts a command with pipes for its output. */
 export const start = (args: readonly string[], { cwd, env, stdin }: RunOptions = {}) =>
-  Bun.spawn([...berth, ...args], {
+  Bun.spawn([...berth, ...forCompute(args)], {
     cwd: cwd ?? tmpdir(),
     env: bareEnvironment(env),
     stdin: stdin ?? 'ignore',

@@ -90,7 +90,7 @@ export class PipedDriver implements ComputeDriver {
       },
       tools: launch.tools,
       caches: launch.caches,
-      network: { network: 'shared', forward() {}, outboundControl: null },
+      network: { network: 'shared', outboundControl: null },
       limits,
       memoryEnforcedBy: 'watchdog',
       remove: () => endSandbox(sandboxd, marker),

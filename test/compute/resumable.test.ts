@@ -300,7 +300,7 @@ describe('a server', () => {
       keepAlive: null,
       configuration: {} as never,
       ...{ tools: '/', caches: '/', limits: LIMITS, memoryEnforcedBy: 'none' },
-      network: { network: 'shared', forward() {}, outboundControl: null },
+      network: { network: 'shared', outboundControl: null },
       remove: async () => {},
     })
     await expect(started).rejects.toThrow(`sandboxd of berth 0.0.1, but this is berth ${VERSION}`)

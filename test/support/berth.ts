@@ -7,6 +7,8 @@ import { loadConfig } from '../../src/config/load.ts'
 import { type ReadyInfo, type StartDependencies, startBerth } from '../../src/instance/start.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { selfCommand } from '../../src/runtime/self.ts'
+import { VERSION } from '../../src/runtime/version.ts'
+import { computeEnvironment, isLocalCompute } from './compute.ts'
 import { checkControlAnswer } from './control-document.ts'
 import { projectPorts } from './ports.ts'
 import { processesOf, until } from './processes.ts'
@@ -70,20 +72,22 @@ export interface TestOptions {
 /** Starts a berth on a free port and a folder of its own: from source in this process, or as the executable. */
 export async function testBerth(options: TestOptions = {}): Promise<TestBerth> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'berth-test-'))
+  const { isolation, ...given } = options.flags ?? {}
   const flags = {
     port: '0',
     data: dataDir,
     'project-ports': projectPorts(),
     // Most tests are too short to use one, and what they find in the data directory is theirs.
     'spare-servers': '0',
-    ...options.flags,
+    ...given,
+    ...(isolation === undefined || !isLocalCompute ? {} : { isolation }),
   }
   const removeOwn = (): void => {
     if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
   }
   const starting = executable
     ? runExecutable(executable, flags)
-    : runSource(loadConfig({ flags, env: {}, cwd: dataDir }), options.dependencies)
+    : runSource(loadConfig({ flags, env: { ...computeEnvironment }, cwd: dataDir }), options.dependencies)
   const running = await starting.catch((error) => {
     removeOwn()
     throw error
@@ -175,7 +179,7 @@ interface Running {
 async function runSource(config: Config, dependencies: Partial<StartDependencies> = {}): Promise<Running> {
   const lines: string[] = []
   const berth = await startBerth(config, {
-    version: '0.0.0-test',
+    version: isLocalCompute ? '0.0.0-test' : VERSION,
     logger: createLogger('debug', (line) => lines.push(line), Date.now),
     path: process.env.PATH ?? '',
     environment: process.env,
@@ -199,6 +203,7 @@ async function runExecutable(program: string, flags: Record<string, unknown>): P
     stdin: 'ignore',
     stdout: 'pipe',
     stderr: log.descriptor,
+    env: { ...process.env, ...computeEnvironment },
   })
   const line = await firstLine(child.stdout)
   if (line === null) {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { executable, firstLine, type KeyedInfo, showFailures } from './berth.ts'
+import { computeEnvironment, forCompute } from './compute.ts'
 import { projectPorts } from './ports.ts'
 
 /** The fields of the ready line, in order. */
@@ -14,6 +15,7 @@ export const READY_KEYS = [
   'api_key',
   'admin_token',
   'data_dir',
+  'compute',
   'isolation',
   'kept',
   'started_in_ms',
@@ -50,12 +52,20 @@ export const NO_SPARE_SERVERS = ['--spare-servers', '0']
 /** Starts `berth serve --json` with further arguments. */
 export function serve(args: string[], env: Record<string, string> = {}): ServeProcess {
   const child = Bun.spawn(
-    [...command, 'serve', '--json', '--project-ports', projectPorts(), ...NO_SPARE_SERVERS, ...args],
+    [
+      ...command,
+      'serve',
+      '--json',
+      '--project-ports',
+      projectPorts(),
+      ...NO_SPARE_SERVERS,
+      ...forCompute(args),
+    ],
     {
       stdin: 'ignore',
       stdout: 'pipe',
       stderr: 'pipe',
-      env: { ...cleanEnvironment(), ...env },
+      env: { ...cleanEnvironment(), ...computeEnvironment, ...env },
     },
   )
   const stderr = new Response(child.stderr).text()

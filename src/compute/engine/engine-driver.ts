@@ -14,6 +14,7 @@ import {
   type ServerWish,
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
+import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { RemoteWorkspace } from '../remote/workspace.ts'
 import { ComputeError, type Sandbox, type SandboxPaths } from '../sandbox.ts'
@@ -56,6 +57,8 @@ export interface EngineDriverOptions {
   environment(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
   /** Prepares a server's caches, before its first command. */
   prepareCaches(serverId: string, caches: Workspace): Promise<void>
+  /** Opens what berth provides inside a server's own network, before its first command. */
+  provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
 }
 
 /**
@@ -88,6 +91,7 @@ export class EngineDriver implements ComputeDriver {
       files: (sandbox, area) =>
         new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
       prepareCaches: options.prepareCaches,
+      provide: options.provide,
       begin: (name) => {
         this.#begun.add(name)
         this.#watchEnds()

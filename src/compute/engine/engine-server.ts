@@ -6,6 +6,7 @@ import { within } from '../../runtime/wait.ts'
 import type { Limits } from '../driver.ts'
 import { DiskWatch } from '../local/disk-watch.ts'
 import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
+import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { serverMarkerOf } from '../local/server-directories.ts'
 import { LISTEN, STDIO, sandboxdArguments } from '../processes.ts'
 import { RemoteSandbox } from '../remote/sandbox.ts'
@@ -60,6 +61,8 @@ export interface ServerContext {
   files(sandbox: RemoteSandbox, area: FileArea): Workspace
   /** Prepares a server's caches before its first command. */
   prepareCaches(serverId: string, caches: Workspace): Promise<void>
+  /** Opens what berth provides inside a server's own network, before its first command. */
+  provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
   /** Notes an instance of this process before it is made. */
   begin(name: string): void
   /** Throws `ComputeError` if the storage is not on this engine. */
@@ -110,12 +113,12 @@ export class EngineServer {
       if (running !== null && Bun.deepEquals(running.limits, limits)) {
         this.#keep(running)
         running.forFiles = false
-        await this.#prepareCaches(running.sandbox)
+        await this.#prepare(running.sandbox)
         return running.sandbox
       }
       await running?.sandbox.stop()
       const { sandbox } = await this.#run(limits, false)
-      await this.#prepareCaches(sandbox)
+      await this.#prepare(sandbox)
       return sandbox
     })
   }
@@ -148,6 +151,21 @@ export class EngineServer {
     const caches = this.#context.files(sandbox, 'caches')
     // What programs put there meanwhile may stay.
     for (const { name } of await caches.entries('')) await caches.remove(name).catch(() => {})
+    await this.#prepareCaches(sandbox)
+  }
+
+  /** Prepares what a command may need. */
+  async #prepare(sandbox: RemoteSandbox): Promise<void> {
+    const { provide, logger } = this.#context
+    const { server } = this.#handle
+    await provide(server, {
+      forward: (port, target) =>
+        sandbox.forward(port, target, (error) =>
+          logger.warn('a port of berth is not reachable inside a server', { serverId: server, port, error }),
+        ),
+      // Public projects have ports on this machine alone.
+      acceptAtProjectPorts() {},
+    })
     await this.#prepareCaches(sandbox)
   }
 
@@ -244,7 +262,7 @@ export class EngineServer {
       },
       tools: TOOLS_PATH,
       caches: CACHES_PATH,
-      network: { network: 'own', forward() {}, outboundControl: null },
+      network: { network: 'own', outboundControl: null },
       limits,
       memoryEnforcedBy: 'cgroup',
       whyEnded: () => this.#whyEnded(ended),

@@ -6,7 +6,7 @@ import type { Limits } from '../driver.ts'
 import type { ShownGroup } from '../limits/limiter.ts'
 import { ComputeError, type OutboundSettings, type SandboxPaths } from '../sandbox.ts'
 import type { Workspace } from '../workspace.ts'
-import type { ServerNetwork } from './network/server-network.ts'
+import type { ProvidedNetwork } from './network/server-network.ts'
 import type { SpawnPlan } from './spawn.ts'
 import type { ToolName } from './toolchain-kinds.ts'
 import { findToolchains, type PrintedVersions, type Toolchain } from './toolchains.ts'
@@ -39,7 +39,7 @@ export interface LocalDriverOptions {
   /** Prepares a server's caches, before its first command. @param caches the files in its directory of caches */
   prepareCaches(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network; called before the server's first command. */
-  provide(serverId: string, network: ServerNetwork): void | Promise<void>
+  provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
   /**
    * Whether commands may use Unix sockets where the isolation cannot keep them from those of the user's programs.
    */

@@ -1,5 +1,6 @@
 import { VERSION } from '../../runtime/version.ts'
 import type { Limits } from '../driver.ts'
+import type { ForwardTarget } from '../local/network/forward.ts'
 import {
   type CommandActivity,
   ComputeError,
@@ -17,6 +18,7 @@ import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
+import { acceptFor } from './accept.ts'
 import { decodeActivity, readBoolean, readConsumption } from './read-response.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
@@ -34,7 +36,7 @@ interface RemoteStart {
   /** Absolute path of the directory of caches as commands see it. */
   caches: string
   /** The network that the driver has given the sandbox. */
-  network: Pick<Sandbox, 'network' | 'forward' | 'outboundControl'>
+  network: Pick<Sandbox, 'network' | 'outboundControl'>
   limits: Limits
   /** The mechanism that enforces the memory limit. */
   memoryEnforcedBy: string
@@ -56,6 +58,7 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
   readonly exited: Promise<{ reason: string }>
   readonly faultInjection: FaultInjection
   readonly #network: RemoteStart['network']
+  readonly #forwarded = new Set<number>()
 
   /** Configures sandboxd; resolves when it accepts commands. Throws `ComputeError`, after everything is removed. */
   static async start(start: RemoteStart): Promise<RemoteSandbox> {
@@ -90,8 +93,20 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     return this.#network.outboundControl
   }
 
-  forward(port: number): void {
-    this.#network.forward(port)
+  /**
+   * Makes something that berth offers reachable at a port of the server's own loopback. Does nothing if it is already, or if
+   * the network is shared.
+   *
+   * @param target that port of this machine's loopback by default
+   * @param failed called if a program of the server has the port
+   */
+  forward(port: number, target: ForwardTarget = { port }, failed: (error: unknown) => void = () => {}): void {
+    if (this.network === 'shared' || this.#forwarded.has(port)) return
+    this.#forwarded.add(port)
+    void acceptFor(this.sandboxd, port, target).catch((error) => {
+      this.#forwarded.delete(port)
+      if (!this.ending) failed(error)
+    })
   }
 
   /** Its files are not those of this machine. */

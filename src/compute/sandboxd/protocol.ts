@@ -186,7 +186,7 @@ export interface SpawnRequest {
 
 /** Services of sandboxd. */
 export type CallName =
-  | ('dial' | 'activity' | 'occupied' | 'pause' | 'kill' | 'processes' | 'signal' | 'consumption')
+  | ('dial' | 'accept' | 'activity' | 'occupied' | 'pause' | 'kill' | 'processes' | 'signal' | 'consumption')
   | FileCallName
 
 /** Those about the workspace's files: the methods of `Workspace` of these names. */

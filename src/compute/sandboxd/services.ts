@@ -1,10 +1,10 @@
-import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { readActivity } from '../local/ports.ts'
 import { commandMarker, isStopped, killPresent, signal, stopAll } from '../processes.ts'
 import type { LoopbackHost } from '../sandbox.ts'
-import type { CallStream, ServedCall } from './call-stream.ts'
+import type { ServedCall } from './call-stream.ts'
 import type { FileDirectories } from './file-services.ts'
 import type { CallName, FileCallName } from './protocol.ts'
+import { SocketJoin } from './socket-join.ts'
 
 /** What services act on: the server's processes, as sandboxd sees them, and its files. */
 export interface ServiceContext extends FileDirectories {
@@ -16,18 +16,6 @@ export interface ServiceContext extends FileDirectories {
   find(): number[]
 }
 
-/** A failure whose kind is reported to berth. */
-class ServiceError extends Error {
-  override readonly name = 'ServiceError'
-
-  constructor(
-    readonly code: string,
-    message: string,
-  ) {
-    super(message)
-  }
-}
-
 type Service = (call: ServedCall, context: ServiceContext) => Promise<void>
 
 /**
@@ -36,6 +24,12 @@ type Service = (call: ServedCall, context: ServiceContext) => Promise<void>
  */
 export const SERVICES: Readonly<Record<CallName, Service>> = {
   dial,
+
+  /** Waits for a connection from inside the server to a port at which berth offers something. */
+  async accept(call) {
+    const { serveAccept } = await import('./accept-service.ts')
+    await serveAccept(call)
+  },
 
   /** Answers what the processes of the command `execution` do. */
   async activity({ input, respond }, { marker, root }) {
@@ -113,85 +107,8 @@ function files(name: FileCallName): Service {
 async function dial({ input, stream, respond, over }: ServedCall): Promise<void> {
   const join = new SocketJoin(stream)
   const host = input.host as LoopbackHost
-  const socket = await join.connect(Number(input.port), host)
+  const socket = await join.connect({ hostname: host, port: Number(input.port) })
   over.addEventListener('abort', () => socket.terminate())
   respond({})
   await join.run(socket)
-}
-
-/** Joins a socket to the streams of a call. */
-class SocketJoin {
-  readonly #stream: CallStream
-  readonly #closed = Promise.withResolvers<void>()
-  /** Bytes of the socket that berth has no room for yet. */
-  #sending: Promise<void> | null = null
-  #onDrain = (): void => {}
-
-  constructor(stream: CallStream) {
-    this.#stream = stream
-  }
-
-  /** Throws `ServiceError` `refused` if nothing listens there. */
-  async connect(port: number, hostname: LoopbackHost): Promise<Bun.Socket> {
-    const { promise: closed, resolve, reject } = this.#closed
-    closed.catch(() => {})
-    try {
-      return await Bun.connect({
-        hostname,
-        port,
-        socket: {
-          open: (socket) => void socket.setNoDelay(true),
-          data: (socket, chunk) => this.#forward(socket, chunk),
-          drain: () => this.#onDrain(),
-          close: (_, error) =>
-            error == null ? resolve() : reject(new ServiceError('reset', messageOf(error))),
-          error: () => {},
-          connectError: () => {},
-        },
-      })
-    } catch (error) {
-      throw new ServiceError(codeOf(error) === 'ECONNREFUSED' ? 'refused' : 'failed', messageOf(error))
-    }
-  }
-
-  /** Resolves when the socket has closed and berth has everything that came. Throws if it was reset. */
-  async run(socket: Bun.Socket): Promise<void> {
-    void this.#writeAll(socket).catch(() => socket.terminate())
-    await this.#closed.promise
-    await this.#sending
-  }
-
-  async #writeAll(socket: Bun.Socket): Promise<void> {
-    for (let chunk = await this.#stream.read(); chunk !== null; chunk = await this.#stream.read()) {
-      for (let at = 0; at < chunk.length; ) {
-        const drained = new Promise<void>((resolve) => {
-          this.#onDrain = resolve
-        })
-        const written = socket.write(chunk, at, chunk.length - at)
-        if (written < 0) return
-        at += written
-        if (at < chunk.length) await Promise.race([drained, this.#closed.promise])
-      }
-    }
-    socket.end()
-  }
-
-  #forward(socket: Bun.Socket, chunk: Buffer): void {
-    const written = this.#sending === null ? this.#stream.write(chunk) : 0
-    if (written < 0 || written === chunk.length) return
-    socket.pause()
-    const sending = (this.#sending ?? Promise.resolve()).then(() =>
-      this.#stream.send(chunk.subarray(written)),
-    )
-    sending.catch(() => {})
-    this.#sending = sending
-    void sending.then(
-      () => {
-        if (this.#sending !== sending) return
-        this.#sending = null
-        socket.resume()
-      },
-      () => socket.terminate(),
-    )
-  }
 }

@@ -225,6 +225,7 @@ export function engineDriver(socket: string, dataDir: string, options: DriverOpt
     baseUrl: () => null,
     environment: () => ({}),
     prepareCaches: async () => {},
+    provide() {},
   })
 }
 

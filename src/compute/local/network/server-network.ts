@@ -37,6 +37,9 @@ interface VersionSockets extends SourceSockets {
   readonly udp: number
 }
 
+/** What berth opens its own services in, inside a server's network. */
+export type ProvidedNetwork = Pick<ServerNetwork, 'forward' | 'acceptAtProjectPorts'>
+
 /**
  * A server's own network, as berth uses it from outside: it connects to the server's ports, and listens and answers
  * there. A socket belongs to the network that it was made in, so berth uses sockets that sandboxd made before the
