@@ -8,6 +8,7 @@ import {
   realpathSync,
   type Stats,
 } from 'node:fs'
+import { NO_LINKS } from '../../system/files.ts'
 import { openInode } from '../../system/linux/files.ts'
 
 /** The name of a directory's entry: text, or the raw bytes if they are not UTF-8. */
@@ -19,8 +20,8 @@ export type EntryName = string | Buffer
  * up as `openat` would.
  *
  * Without /proc (macOS) `path` is the real path, checked after each step. Links are still never followed, except for
- * a directory that is swapped for a link between the check and the next call. With Seatbelt a command gains by that what
- * berth itself may do with such a file; without isolation it has the user's own rights anyway.
+ * a directory that is swapped for a link between the check and the next call that opens nothing (`NO_LINKS`). With Seatbelt a
+ * command gains by that what berth itself may do with such a file; without isolation it has the user's own rights anyway.
  */
 export class PinnedEntry implements Disposable {
   #open = true
@@ -94,7 +95,7 @@ export function joinNames(path: EntryName, name: EntryName): EntryName {
 export function openForReading(file: PinnedEntry): number {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK
   if (file.pinned) return openSync(file.path, flags)
-  const descriptor = openSync(file.path, flags | constants.O_NOFOLLOW)
+  const descriptor = openSync(file.path, flags | NO_LINKS)
   const { dev, ino } = fstatSync(descriptor)
   if (dev === file.stats.dev && ino === file.stats.ino) return descriptor
   closeSync(descriptor)

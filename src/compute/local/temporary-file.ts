@@ -1,5 +1,6 @@
 import { closeSync, constants, fchmodSync, openSync, renameSync, unlinkSync } from 'node:fs'
 import { writeAll } from '../../runtime/descriptor-io.ts'
+import { NO_LINKS } from '../../system/files.ts'
 
 /**
  * Names for files that are written before they replace another. They have a fixed length, so a file with the longest
@@ -64,9 +65,9 @@ export class TemporaryFile implements Disposable {
 
   /** Creates it, at a path with a temporary name. Throws the system's error. */
   constructor(path: string | Buffer) {
-    const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+    const { O_WRONLY, O_CREAT, O_EXCL } = constants
     this.#path = path
-    this.#descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o644)
+    this.#descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS, 0o644)
   }
 
   /** Sets its permission bits. */

@@ -17,6 +17,7 @@ import { extract, type Header } from 'tar-stream'
 import { writeAll } from '../../runtime/descriptor-io.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { Pace } from '../../runtime/pace.ts'
+import { NO_LINKS } from '../../system/files.ts'
 import { RAW_NAME, RAW_TARGET, SMALL_FILE } from './pack-tree.ts'
 import { childPath, type EntryName, type PinnedEntry, pinChild } from './pinned.ts'
 import { pinWorkspace, toWorkspaceError, type WorkspaceRoot } from './resolve-path.ts'
@@ -171,8 +172,8 @@ async function writeFile(
   size: number,
   content: AsyncIterable<Uint8Array>,
 ): Promise<void> {
-  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
-  const descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  const { O_WRONLY, O_CREAT, O_EXCL } = constants
+  const descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS, 0o600)
   try {
     let written = 0
     for await (const chunk of content) {

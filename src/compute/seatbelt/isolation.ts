@@ -21,7 +21,7 @@ const PROGRAM = '/usr/bin/sandbox-exec'
 /** Ways in which it is weaker than its name promises. */
 const NOTES = [
   'berth was built for macOS, but those who make it have never run it there: what a server may do is known from the text of its profile alone',
-  "a program that replaces a directory by a link at the right moment can have berth read or write one of the user's files",
+  "a program that replaces a directory by a link at the right moment can have berth copy, move or remove one of the user's files",
   'a program whose parents end at once, and which leaves its session, may go on when its server ends',
   "the network is this machine's, and of what a server reaches only loopback and ports can be told apart",
   "commands see the numbers of other processes, and lists of a server's processes have names without arguments",
