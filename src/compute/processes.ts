@@ -35,7 +35,7 @@ export const LISTEN = '--listen'
 /** Name of the hidden command that joins its standard input and output to such a socket, whose path follows. */
 export const CARRIER_COMMAND = '__sandboxd-connect'
 
-const SANDBOXD_ARGUMENTS = /\0__sandboxd\0(?:--stdio\0)?([0-9a-f]{24})\0$/
+const SANDBOXD_ARGUMENTS = /\0__sandboxd\0(?:--stdio\0|--listen\0[^\0]*\0)?([0-9a-f]{24})\0$/
 
 /**
  * Returns sandboxd's arguments. They identify its server, because it forbids being traced and so only root can read its

@@ -36,6 +36,7 @@ export class ListeningServer implements AsyncDisposable {
   readonly workspace = join(this.folder, 'workspace')
   readonly socket = join(this.folder, 'socket')
   readonly key = randomBytes(KEY_BYTES)
+  readonly marker = randomBytes(12).toString('hex')
   readonly carriers: Bun.Subprocess[] = []
   readonly states: WireState[] = []
   readonly sandboxd: Bun.Subprocess
@@ -48,11 +49,14 @@ export class ListeningServer implements AsyncDisposable {
   private constructor(private readonly options: ListeningServerOptions) {
     mkdirSync(this.workspace)
     const { wrap = (argv) => argv, leaseMs = 60_000, pingMs = 5_000, silenceMs = 15_000 } = options
-    this.sandboxd = Bun.spawn(wrap([...SELF.argv, SANDBOXD_COMMAND, LISTEN, this.socket], this.folder), {
-      env: { ...SANDBOXD_ENVIRONMENT, PATH: TEST_PATH },
-      stdio: ['ignore', 'inherit', 'inherit'],
-      killSignal: 'SIGKILL',
-    })
+    this.sandboxd = Bun.spawn(
+      wrap([...SELF.argv, SANDBOXD_COMMAND, LISTEN, this.socket, this.marker], this.folder),
+      {
+        env: { ...SANDBOXD_ENVIRONMENT, PATH: TEST_PATH },
+        stdio: ['ignore', 'inherit', 'inherit'],
+        killSignal: 'SIGKILL',
+      },
+    )
     this.transport = new ResumableTransport({
       connect: () => this.connect(),
       key: this.key,
@@ -65,7 +69,7 @@ export class ListeningServer implements AsyncDisposable {
     return {
       workspace: this.workspace,
       env: { PATH: TEST_PATH, HOME: this.workspace },
-      marker: randomBytes(12).toString('hex'),
+      marker: this.marker,
       confinement: UNCONFINED,
       watch: {},
       rlimits: {},
