@@ -48,6 +48,9 @@ export type { ProvidedNetwork } from './local/network/server-network.ts'
 /** Loads the drivers of this machine, and what selects one of them. */
 export const loadDrivers = () => import('./drivers.ts')
 
+/** Loads what makes images of servers. */
+export const loadImages = () => import('./docker/prepare-image.ts')
+
 /** Milliseconds after the start of berth in which nobody waits for spare servers, so they take no time from it. */
 const FIRST_MS = 1_000
 

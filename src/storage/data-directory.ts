@@ -282,7 +282,7 @@ const PREFIX = 'berth-ephemeral-'
 const TRIAL_PREFIX = 'berth-doctor-'
 
 /** The prefixes of berth's temporary directories. */
-const PREFIXES = [PREFIX, TRIAL_PREFIX, 'berth-websocket-', 'berth-report-'] as const
+const PREFIXES = [PREFIX, TRIAL_PREFIX, 'berth-websocket-', 'berth-report-', 'berth-engine-'] as const
 
 /** Milliseconds for which a directory without a lock and without a known process may be about to be used. */
 const YOUNG_MS = 60_000

@@ -9,6 +9,7 @@ import { cp } from './cp.ts'
 import { deploy } from './deploy.ts'
 import { detect } from './detect.ts'
 import { doctor } from './doctor.ts'
+import { engineNoun } from './engine.ts'
 import { exec } from './exec.ts'
 import { guide } from './guide.ts'
 import { env, listCommand, open, stop, wait } from './instances.ts'
@@ -26,7 +27,10 @@ import { use } from './use.ts'
 /** All commands but `serve` and `run`. */
 export const CATALOG: Catalog = {
   groups: [
-    { heading: 'Run berth:', members: [up, down, listCommand, wait, env, stop, open, detect, doctor] },
+    {
+      heading: 'Run berth:',
+      members: [up, down, listCommand, wait, env, stop, open, detect, doctor, engineNoun],
+    },
     { heading: 'Sign in:', members: [login, logout, whoami] },
     { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
     {

@@ -10,16 +10,19 @@ export type Endpoint =
   | { readonly kind: 'unix'; readonly path: string }
   | { readonly kind: 'tcp'; readonly host: string; readonly port: number }
 
+/** An engine's socket on a machine that ssh leads to. */
+export interface SshAddress {
+  readonly kind: 'ssh'
+  /** Null for the one of the person's configuration, as the port. */
+  readonly user: string | null
+  readonly host: string
+  readonly port: number | null
+  /** Absolute path of the socket there. */
+  readonly socket: string
+}
+
 /** How an engine is reached: directly, or by a tunnel of ssh. */
-export type EngineAddress =
-  | Endpoint
-  | {
-      readonly kind: 'ssh'
-      readonly user: string | null
-      readonly host: string
-      readonly port: number | null
-      readonly socket: string
-    }
+export type EngineAddress = Endpoint | SshAddress
 
 /** What a connection with TLS needs, as PEM. */
 export interface EngineTls {

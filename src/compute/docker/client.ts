@@ -54,16 +54,24 @@ export class DockerClient {
   readonly #tls: EngineTls | null
   /** What a person calls the engine, with its address. */
   readonly #name: string
+  readonly #reach: () => Promise<void>
   #version: Promise<string> | null = null
 
   /**
    * @param name of the address for messages, without a credential
    * @param tls null for a connection without TLS
+   * @param reach makes the endpoint lead to the engine, called before each connection; by default it does
    */
-  constructor(endpoint: Endpoint, name: string, tls: EngineTls | null) {
+  constructor(
+    endpoint: Endpoint,
+    name: string,
+    tls: EngineTls | null,
+    reach: () => Promise<void> = async () => {},
+  ) {
     this.#endpoint = endpoint
     this.#name = name
     this.#tls = tls
+    this.#reach = reach
   }
 
   /** Reports whether the engine responds within some milliseconds. Throws `EngineUnreachable`. */
@@ -116,6 +124,7 @@ export class DockerClient {
       `Content-Length: ${Buffer.byteLength(text)}`,
     ]
     let outcome: Awaited<ReturnType<typeof HijackedTransport.connect>>
+    await this.#reached()
     try {
       outcome = await HijackedTransport.connect(
         this.#endpoint,
@@ -160,6 +169,7 @@ export class DockerClient {
         : setTimeout(() => late.abort(new Error('it did not respond in time')), timeoutMs)
     const tls = this.#tls
     try {
+      await this.#reached()
       return await fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
         method,
         ...(body === undefined
@@ -180,6 +190,15 @@ export class DockerClient {
       throw this.#unreachable(late.signal.aborted ? late.signal.reason : error)
     } finally {
       if (timer !== null) clearTimeout(timer)
+    }
+  }
+
+  async #reached(): Promise<void> {
+    try {
+      await this.#reach()
+    } catch (error) {
+      const reason = messageOf(error).replace(/\.?$/, '.')
+      throw new EngineUnreachable(`${this.#name} cannot be reached: ${reason}`, { cause: error })
     }
   }
 

@@ -1,4 +1,5 @@
-import { StartupError } from '../../errors.ts'
+import { join } from 'node:path'
+import type { ComputeConfig } from '../../config/compute.ts'
 import { homeDirectory } from '../../runtime/home-directory.ts'
 import { EngineDriver } from '../engine/engine-driver.ts'
 import type { OpenedEngine, OpenOptions } from '../engine/open.ts'
@@ -6,15 +7,28 @@ import { describeAddress, findEngine, tlsFor } from './address.ts'
 import { DockerClient } from './client.ts'
 import { DockerEngine } from './docker-engine.ts'
 import { ownImage } from './server-images.ts'
+import { SshTunnel } from './ssh-tunnel.ts'
+
+/** A Docker engine to which nothing was sent yet. */
+export interface FoundClient {
+  readonly client: DockerClient
+  /** What a person calls it, with its address. */
+  readonly name: string
+  /** Whether a socket of this machine leads there. */
+  readonly isLocal: boolean
+}
 
 /**
- * Finds the Docker engine that a person means, and makes the driver of servers on it. Connects to nothing.
+ * Finds the Docker engine that a person means. Connects to nothing.
  *
+ * @param directory absolute path of a directory of this user alone, for the socket of ssh
  * @throws StartupError for an address that cannot be used
  */
-export function openDocker(options: OpenOptions): OpenedEngine {
-  const { config, variables = {}, version } = options
-  const { engine: settings } = config
+export function findClient(
+  { engine: settings }: Pick<ComputeConfig, 'engine'>,
+  variables: Readonly<Record<string, string | undefined>>,
+  directory: string,
+): FoundClient {
   const found = findEngine({
     configured: settings.address,
     tlsDirectory: settings.tlsDirectory,
@@ -23,20 +37,32 @@ export function openDocker(options: OpenOptions): OpenedEngine {
     uid: process.getuid?.() ?? null,
   })
   const { address } = found
-  if (address.kind === 'ssh') {
-    throw new StartupError(
-      `berth does not open ${describeAddress(address)} by itself yet. Forward its socket ("ssh -nNT -L /tmp/engine.sock:${address.socket} ${address.host}") and start berth with --engine unix:///tmp/engine.sock.`,
-    )
-  }
   const name = `The engine at ${describeAddress(address)}`
-  const isLocal = address.kind === 'unix'
+  if (address.kind === 'ssh') {
+    const path = join(directory, 'ssh.sock')
+    const tunnel = new SshTunnel(address, path)
+    return {
+      client: new DockerClient({ kind: 'unix', path }, name, null, () => tunnel.open()),
+      name,
+      isLocal: false,
+    }
+  }
+  const client = new DockerClient(address, name, tlsFor(found, settings.insecure))
+  return { client, name, isLocal: address.kind === 'unix' }
+}
+
+/**
+ * Makes the driver of servers on the Docker engine that a person means. Connects to nothing.
+ *
+ * @throws StartupError for an address that cannot be used
+ */
+export function openDocker(options: OpenOptions): OpenedEngine {
+  const { config, variables = {}, version, dataDir } = options
+  const { client, name, isLocal } = findClient(config, variables, join(dataDir, 'engine'))
   const engine = new DockerEngine({
-    client: new DockerClient(address, name, tlsFor(found, settings.insecure)),
-    name,
-    isLocal,
-    version,
-    network: settings.network,
-    runtime: settings.runtime,
+    ...{ client, name, isLocal, version },
+    network: config.engine.network,
+    runtime: config.engine.runtime,
     pulls: config.pull === 'missing',
     logger: options.logger,
   })

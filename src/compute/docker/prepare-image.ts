@@ -1,6 +1,7 @@
 import {
   chmodSync,
   createReadStream,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -13,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract, type Header, type Pack, pack } from 'tar-stream'
+import type { ComputeConfig } from '../../config/compute.ts'
 import { StartupError } from '../../errors.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
@@ -20,7 +22,9 @@ import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, SERVER_USER, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
+import { ComputeError } from '../sandbox.ts'
 import { type DockerClient, EngineRefusal } from './client.ts'
+import { findClient } from './open.ts'
 import { ownImage, VERSION_LABEL } from './server-images.ts'
 
 /** Images upon which berth's own is made where nobody names another, the first that the engine has. */
@@ -41,6 +45,13 @@ const DEBIAN_ROOT = 'berth-base:latest'
 /** Milliseconds that debootstrap may take: it loads a hundred packages. */
 const DEBOOTSTRAP_MS = 900_000
 
+/** The first bytes of an executable for Linux, and the processors that it can be for: elf(5), e_machine. */
+const ELF_MAGIC = 0x7f454c46
+const MACHINES: ReadonlyMap<number, string> = new Map([
+  [62, 'amd64'],
+  [183, 'arm64'],
+])
+
 /** Directories of programs in an image. */
 const PROGRAM_DIRECTORIES = ['usr/local/bin', 'usr/bin', 'bin', 'usr/local/go/bin']
 
@@ -49,6 +60,65 @@ const WRAPPED = ['python3', 'go', 'deno']
 
 /** Largest /etc/passwd that is read. @bound system */
 const MAX_PASSWD_BYTES = 1024 * 1024
+
+/** The options of `prepareEngine`. */
+interface EngineOptions extends Pick<PrepareOptions, 'version' | 'base' | 'pulls' | 'report'> {
+  config: Pick<ComputeConfig, 'engine'>
+  /** The variables that berth was started with. */
+  variables: Readonly<Record<string, string | undefined>>
+  /** Absolute path of a directory of this user alone. */
+  directory: string
+  /** Path of berth's executable for the engine's system; null if this berth is none. */
+  executable: string | null
+  /** Path of a file with the image, which is loaded instead; null for none. */
+  image: string | null
+}
+
+/**
+ * Gives the engine that a person means berth's own image of servers.
+ *
+ * @returns the image, and what a person calls the engine
+ * @throws StartupError
+ * @throws ComputeError
+ */
+export async function prepareEngine(options: EngineOptions): Promise<{ image: string; engine: string }> {
+  const { config, variables, directory, executable, image, version, report } = options
+  const { client, name } = findClient(config, variables, directory)
+  try {
+    if (image !== null) {
+      report(`Loading ${image}.`)
+      await loadImage(client, image)
+      if (!(await hasImage(client, ownImage(version))))
+        throw new StartupError(
+          `${image} has no ${ownImage(version)} in it. Take the image of berth ${version}.`,
+        )
+      return { image: ownImage(version), engine: name }
+    }
+    const file = await executableFor(client, executable)
+    return { image: await prepareImage({ ...options, client, name, executable: file }), engine: name }
+  } catch (error) {
+    if (!(error instanceof EngineRefusal)) throw error
+    throw new ComputeError(`${name} could not make the image: ${error.message.replace(/\.?$/, '.')}`, {
+      cause: error,
+    })
+  }
+}
+
+/** Returns the executable to put into an image, if the engine can run it. */
+async function executableFor(client: DockerClient, executable: string | null): Promise<string> {
+  const { Os, Arch } = fieldsOf(await client.json('GET', '/version'))
+  const remedy = 'Name that of the release for its system with --executable.'
+  if (executable === null)
+    throw new StartupError(
+      `berth runs from source here, and has no executable to put into the image. ${remedy}`,
+    )
+  if (!existsSync(executable)) throw new StartupError(`There is no file ${executable}. ${remedy}`)
+  const header = Buffer.from(await Bun.file(executable).slice(0, 20).arrayBuffer())
+  const isLinux = header.length === 20 && header.readUInt32BE(0) === ELF_MAGIC
+  const machine = isLinux ? MACHINES.get(header.readUInt16LE(18)) : undefined
+  if (Os === 'linux' && machine === Arch) return executable
+  throw new StartupError(`The engine runs ${Os}/${Arch}, and ${executable} is not for that. ${remedy}`)
+}
 
 /** The options of `prepareImage`. */
 interface PrepareOptions {
@@ -112,7 +182,7 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
 }
 
 /** Loads images from the file of `docker save`. Throws `StartupError` if it cannot be read. */
-export async function loadImage(client: DockerClient, file: string): Promise<void> {
+async function loadImage(client: DockerClient, file: string): Promise<void> {
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
     throw new StartupError(`There is no file ${file}. Name the image's archive of a release with --image.`)
   await client.send('POST', '/images/load', { archive: Bun.file(file), timeoutMs: null })
