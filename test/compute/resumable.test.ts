@@ -379,6 +379,15 @@ describe('one end of a stream', () => {
     },
   )
 
+  test('takes no confirmation of bytes that no carrier was given', () => {
+    const { stream } = end()
+    const full = { pending: Number.POSITIVE_INFINITY, send() {} }
+    stream.attach(full as never, 0, { pingMs: 60_000, silenceMs: 60_000, leaseMs: 60_000 }, () => {})
+    stream.write(new Uint8Array(10))
+    expect(() => stream.receive(CARRIED.confirm, count(5))).toThrow(ProtocolError)
+    stream.detach()
+  })
+
   test('sends again what was not confirmed, and nothing else', () => {
     const { stream, frames, attach } = end()
     attach(0)
