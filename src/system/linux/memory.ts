@@ -8,7 +8,7 @@ import { openLibc } from '../libc.ts'
 import type { MemoryMeter, MemoryScope, ServerMemory } from '../system.ts'
 import { loadSocketMeter, type SocketMemory, type SocketMeter } from './socket-memory.ts'
 
-/** Absolute paths of the file systems in memory that a sandbox with namespaces has for itself. */
+/** Absolute paths of the file systems that a sandbox with namespaces has for itself: in memory, or on a pod's disk. */
 const OWN_MOUNTS = ['/tmp', '/dev/shm', '/run']
 
 const IPC_RMID = 0
@@ -277,8 +277,8 @@ function deviceOf(path: string): number {
 
 function usedBytes(path: string): number {
   try {
-    const { bsize, blocks, bfree } = statfsSync(path)
-    return (blocks - bfree) * bsize + inodeBytes(path)
+    const { type, bsize, blocks, bfree } = statfsSync(path)
+    return type === TMPFS_MAGIC ? (blocks - bfree) * bsize + inodeBytes(path) : 0
   } catch {
     // It was unmounted meanwhile.
     return 0
@@ -288,8 +288,8 @@ function usedBytes(path: string): number {
 /** Returns the kernel's memory for the names of a file system in memory. The machine's shared memory does not show it. */
 function inodeBytes(path: string): number {
   try {
-    const { files, ffree } = statfsSync(path)
-    return (files - ffree) * INODE_BYTES
+    const { type, files, ffree } = statfsSync(path)
+    return type === TMPFS_MAGIC ? (files - ffree) * INODE_BYTES : 0
   } catch {
     // It was unmounted meanwhile.
     return 0
