@@ -13,6 +13,7 @@ import { engineNoun } from './engine.ts'
 import { exec } from './exec.ts'
 import { guide } from './guide.ts'
 import { env, listCommand, open, stop, wait } from './instances.ts'
+import { kubernetesNoun } from './kubernetes.ts'
 import { listenCommand } from './listen.ts'
 import { login, logout, whoami } from './login.ts'
 import { logs } from './logs.ts'
@@ -29,7 +30,7 @@ export const CATALOG: Catalog = {
   groups: [
     {
       heading: 'Run berth:',
-      members: [up, down, listCommand, wait, env, stop, open, detect, doctor, engineNoun],
+      members: [up, down, listCommand, wait, env, stop, open, detect, doctor, engineNoun, kubernetesNoun],
     },
     { heading: 'Sign in:', members: [login, logout, whoami] },
     { heading: 'Use the API:', members: [...API_NOUNS, shell, exec, cp, sync, deploy, changes, use] },
