@@ -149,7 +149,7 @@ export class Compute {
   provision(limits: Limits, wish: ServerWish = NO_WISH): Provision {
     const spare = this.#take({ limits, wish })
     const id = spare?.id ?? this.#nextId()
-    const create = once(() => spare?.handle ?? this.#driver.create(id, wish))
+    const create = once(() => spare?.handle ?? this.#driver.create(id, wish, limits.storageBytes))
     return {
       id,
       create,
@@ -258,7 +258,7 @@ export class Compute {
   }
 
   #begin(id: string, order: Order): Spare {
-    const handle = this.#driver.create(id, order.wish)
+    const handle = this.#driver.create(id, order.wish, order.limits.storageBytes)
     const start = async (): Promise<Sandbox> => {
       const sandbox = await this.#driver.start(id, await handle, order.limits)
       void sandbox.exited.then(() => this.#forget(spare))

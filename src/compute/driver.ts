@@ -126,8 +126,9 @@ export interface ComputeDriver {
    * `keepsFilesHere` is false, one server may have several at a time, as when another state is being prepared.
    *
    * @param wish `NO_WISH` by default, and always for servers that see this machine's system
+   * @param storageBytes what the workspace should be able to hold, where room is set aside for it
    */
-  create(serverId: string, wish?: ServerWish): Promise<ServerHandle>
+  create(serverId: string, wish?: ServerWish, storageBytes?: number): Promise<ServerHandle>
 
   /** Makes the files somebody's: from now on only `destroy` removes them. To be called before a caller gets the server. */
   keep(handle: ServerHandle): void

@@ -171,7 +171,10 @@ async function foundEngine(open: DriverChoice['open']): Promise<ComputeDriver | 
 
 /** Loads and makes the driver of an engine. @throws StartupError for settings that cannot be used */
 export async function openEngine(compute: EngineName, options: OpenOptions): Promise<OpenedEngine> {
-  if (compute === 'kubernetes') throw new StartupError('This berth has no driver for Kubernetes yet.')
+  if (compute === 'kubernetes') {
+    const { openKubernetes } = await import('./kubernetes/open.ts')
+    return openKubernetes(options)
+  }
   const { openDocker } = await import('./docker/open.ts')
   return openDocker(options)
 }

@@ -34,6 +34,9 @@ import { EngineNotes } from './owner.ts'
 /** The PATH of an image that sets none. */
 const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
+/** The size of a storage whose server's limits are not known yet. */
+const UNKNOWN_STORAGE_BYTES = 10 * 2 ** 30
+
 /** Ends of instances that are kept, of those that nobody has asked for. @bound system */
 const MOST_ENDS = 1_000
 
@@ -126,7 +129,11 @@ export class EngineDriver implements ComputeDriver {
     }
   }
 
-  async create(serverId: string, { image, root }: ServerWish = NO_WISH): Promise<EngineHandle> {
+  async create(
+    serverId: string,
+    { image, root }: ServerWish = NO_WISH,
+    storageBytes = UNKNOWN_STORAGE_BYTES,
+  ): Promise<EngineHandle> {
     const { engine, ephemeral } = this.#options
     const { owner } = this.#notes
     const name = newName(owner, serverId)
@@ -137,7 +144,7 @@ export class EngineDriver implements ComputeDriver {
       await engine.createStorage({
         name,
         labels: { owner, server: serverId, ephemeral },
-        bytes: 0,
+        bytes: storageBytes,
         image: image ?? this.#options.image,
       })
       return {
@@ -173,7 +180,7 @@ export class EngineDriver implements ComputeDriver {
 
   placement(handle: ServerHandle): Placement {
     const { image, root } = engineHandle(handle, this.name)
-    return { image: image ?? this.#options.image, root, node: null, cause: this.#server(handle).interruption }
+    return { image: image ?? this.#options.image, root, ...this.#server(handle).where }
   }
 
   async emptyCaches(handle: ServerHandle): Promise<void> {

@@ -74,6 +74,8 @@ interface Running {
   readonly sandbox: RemoteSandbox
   readonly limits: Limits
   readonly transport: FrameTransport
+  /** See `EngineInstance.node`. */
+  readonly node: string | null
   /** Whether it runs for files alone. */
   forFiles: boolean
   timer: Timer | null
@@ -99,9 +101,10 @@ export class EngineServer {
     this.#context = context
   }
 
-  /** Why the server that runs cannot be reached at present, a sentence; null if it can, or if none runs. */
-  get interruption(): string | null {
-    return this.#running?.transport.interruption ?? null
+  /** The node of the server that runs, null if the engine names none; and why it cannot be reached at present, a sentence. */
+  get where(): { node: string | null; cause: string | null } {
+    const { node = null, transport } = this.#running ?? {}
+    return { node, cause: transport?.interruption ?? null }
   }
 
   /** Starts the server. Throws `ComputeError`. */
@@ -268,7 +271,7 @@ export class EngineServer {
       whyEnded: () => this.#whyEnded(ended),
       remove: () => this.#remove(instance),
     })
-    const running: Running = { sandbox, limits, transport, forFiles, timer: null }
+    const running: Running = { sandbox, limits, transport, node: instance.node, forFiles, timer: null }
     this.#running = running
     void sandbox.exited.then(() => {
       this.#keep(running)

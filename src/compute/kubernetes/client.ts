@@ -27,6 +27,9 @@ export interface KubernetesObject {
   }
 }
 
+/** A WebSocket of Bun, which can be closed without a word to its peer. */
+export type TerminableWebSocket = WebSocket & { terminate(): void }
+
 /** Receives the events of `KubernetesClient.follow`. */
 export interface Followers<T> {
   /** Receives all objects, at first and each time that changes may have been missed. */
@@ -129,10 +132,13 @@ export class KubernetesClient {
    *
    * @param path from the root, with its query
    */
-  async webSocket(path: string, protocol: string): Promise<WebSocket> {
+  async webSocket(path: string, protocol: string): Promise<TerminableWebSocket> {
     const options = { protocols: [protocol], headers: await this.#headers(false), tls: this.#access.tls }
     // Bun's WebSocket takes these options in the place of a list of protocols.
-    return new WebSocket(this.#access.server.replace(/^http/, 'ws') + path, options as never)
+    return new WebSocket(
+      this.#access.server.replace(/^http/, 'ws') + path,
+      options as never,
+    ) as TerminableWebSocket
   }
 
   /** Yields the events of one watch, until the server ends it. */

@@ -3,7 +3,7 @@ import { once } from '../../runtime/once.ts'
 import { within } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
-import type { KubernetesClient } from './client.ts'
+import type { KubernetesClient, TerminableWebSocket } from './client.ts'
 
 /** The subprotocol of exec since Kubernetes 1.30: a byte before each message names its channel. */
 const PROTOCOL = 'v5.channel.k8s.io'
@@ -31,7 +31,7 @@ const LARGEST_REASON = 4096
  * program ended: a cluster reports success, too, when the way to the node is cut.
  */
 export class ExecTransport implements FrameTransport {
-  readonly #socket: WebSocket
+  readonly #socket: TerminableWebSocket
   readonly #opened = Promise.withResolvers<void>()
   readonly #spoke = Promise.withResolvers<void>()
   #handlers: TransportHandlers | null = null
@@ -39,6 +39,7 @@ export class ExecTransport implements FrameTransport {
   #errors = ''
   #status = ''
   #isDraining = false
+  #isSilent = true
   readonly #end = once(() => {
     this.#opened.reject(new ComputeError(this.#reason))
     this.#spoke.reject(new ComputeError(this.#reason))
@@ -61,7 +62,7 @@ export class ExecTransport implements FrameTransport {
     return new ExecTransport(await client.webSocket(`${pod}/exec?${query}`, PROTOCOL))
   }
 
-  private constructor(socket: WebSocket) {
+  private constructor(socket: TerminableWebSocket) {
     this.#socket = socket
     socket.binaryType = 'arraybuffer'
     socket.onopen = () => this.#opened.resolve()
@@ -88,6 +89,11 @@ export class ExecTransport implements FrameTransport {
   async begun(ms: number): Promise<void> {
     await this.#opened.promise
     await within(ms, this.#spoke.promise, undefined)
+  }
+
+  /** Whether the program has written nothing yet. */
+  get isSilent(): boolean {
+    return this.#isSilent
   }
 
   /** Whether the server refused the connection, without a word of why. */
@@ -132,6 +138,7 @@ export class ExecTransport implements FrameTransport {
     if (content.length === 0) return
     switch (message[0]) {
       case CHANNEL.stdout:
+        this.#isSilent = false
         this.#spoke.resolve()
         if (this.#handlers === null) this.#early.push(content)
         else this.#handlers.data(content)

@@ -44,6 +44,7 @@ import {
   unscheduledReasonOf,
 } from './pod.ts'
 import { PodWatch } from './pod-watch.ts'
+import { RULES } from './rules.ts'
 
 /** Milliseconds that a pod may take to run: with an image that its node has, and with one that it pulls. */
 const START_MS = { present: 60_000, pulled: 600_000 } as const
@@ -67,15 +68,6 @@ const BACK_MS = 3_000
 const REMOVAL_MS = 60_000
 const REMOVAL_POLL_MS = 150
 
-/** What berth does in the namespace of its servers, by resource: the rules of its Role. */
-export const RULES: Readonly<Record<string, readonly string[]>> = {
-  pods: ['create', 'get', 'list', 'watch', 'delete'],
-  // A WebSocket begins with GET; from 1.35 on a cluster wants the right to create too.
-  'pods/exec': ['create', 'get'],
-  persistentvolumeclaims: ['create', 'get', 'list', 'watch', 'delete'],
-  events: ['list'],
-}
-
 /** The options of `KubernetesEngine`. */
 interface KubernetesEngineOptions {
   access: ClusterAccess
@@ -98,6 +90,8 @@ export class KubernetesEngine implements Engine {
   readonly #watches = new Map<string, PodWatch>()
   /** First carriers of pods that `run` has reached, until `connect` takes them. */
   readonly #reached = new Map<string, ExecTransport>()
+  /** The last carriers of pods after a cut. */
+  readonly #carriers = new Map<string, ExecTransport>()
 
   constructor({ access, config, pulls, toolsImage }: KubernetesEngineOptions) {
     const { namespace, storageClass, nodeSelector, runtimeClass } = config
@@ -216,8 +210,11 @@ export class KubernetesEngine implements Engine {
     if (pod === null || end !== null) throw new ServerGone((end ?? REMOVED).reason)
     const failure = startFailureOf(pod)
     if (failure !== null) throw new ServerGone(failure)
-    if (isUnreachable(pod) && !(await this.#isBack(pod))) throw unreachable(pod)
-    return this.#exec(pod)
+    const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
+    if ((isSilent || isUnreachable(pod)) && !(await this.#isBack(pod))) throw unreachable(pod)
+    const carrier = await this.#exec(pod)
+    this.#carriers.set(instance.id, carrier)
+    return carrier
   }
 
   remove(instance: EngineInstance): Promise<void> {
@@ -225,6 +222,7 @@ export class KubernetesEngine implements Engine {
       const { id, name, labels } = instance
       this.#reached.get(id)?.terminate()
       this.#reached.delete(id)
+      this.#carriers.delete(id)
       const path = this.#path('pods', name)
       const pods = this.#watch(labels.owner)
       using _use = pods.use()
@@ -233,7 +231,7 @@ export class KubernetesEngine implements Engine {
         const pod = await this.#client.find<Pod>(path)
         if (pod === null || pod.metadata.uid !== id) return
         // It would end the server when its node is back, whatever its owner wants by then.
-        if (isUnreachable(pod)) throw unreachable(pod)
+        if (isUnreachable(pod) && !(await this.#isBack(pod))) throw unreachable(pod)
         if (performance.now() > until)
           throw new ComputeError(
             `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
@@ -320,18 +318,18 @@ export class KubernetesEngine implements Engine {
     for (const pod of items) await this.remove(instanceOf(pod))
   }
 
-  /** Reports whether a pod can be reached that the cluster takes for lost: it says so up to ten seconds longer. */
+  /**
+   * Reports whether the node of a pod responds that the cluster takes for lost: it does so up to ten seconds longer. What a
+   * node refuses is a response too.
+   */
   async #isBack(pod: Pod): Promise<boolean> {
     const path = this.#path('pods', pod.metadata.name)
     const transport = await ExecTransport.start(this.#client, path, CONTAINER, [EXECUTABLE_PATH, '--version'])
-    const isBack = await within(
-      BACK_MS,
-      transport.spoken.then(
-        () => true,
-        () => false,
-      ),
-      false,
+    const responded = transport.spoken.then(
+      () => true,
+      (error: unknown) => !/\bdial\b|\btimeout\b|does not connect/.test(messageOf(error)),
     )
+    const isBack = await within(BACK_MS, responded, false)
     transport.terminate()
     return isBack
   }
