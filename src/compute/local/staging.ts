@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { chmodSync, constants, lstatSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeOf } from '../../runtime/error-info.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
@@ -54,7 +54,7 @@ export class StagingArea {
 
   /** Makes an empty file. Throws the system's error. */
   file(): TemporaryFile {
-    return new TemporaryFile(this.freshPath().path)
+    return new TemporaryFile(this.freshPath().path, constants.O_NOFOLLOW)
   }
 
   /** Returns an unused path in the area, for an entry to be moved away. */

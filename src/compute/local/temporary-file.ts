@@ -63,11 +63,15 @@ export class TemporaryFile implements Disposable {
   #size = 0
   #moved = false
 
-  /** Creates it, at a path with a temporary name. Throws the system's error. */
-  constructor(path: string | Buffer) {
+  /**
+   * Creates it, at a path with a temporary name. Throws the system's error.
+   *
+   * @param links the flag that refuses links; those above a directory of berth's own are allowed
+   */
+  constructor(path: string | Buffer, links = NO_LINKS) {
     const { O_WRONLY, O_CREAT, O_EXCL } = constants
     this.#path = path
-    this.#descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | NO_LINKS, 0o644)
+    this.#descriptor = openSync(path, O_WRONLY | O_CREAT | O_EXCL | links, 0o644)
   }
 
   /** Sets its permission bits. */
