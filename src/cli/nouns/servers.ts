@@ -98,12 +98,22 @@ export const serversNoun: Noun = {
       usage: 'create [LABEL]',
       description: 'provision a server',
       arguments: { LABEL: { description: 'what it is called, the same as --task' } },
-      options: { region, tier: choiceOption('TIER', 'small, medium or large (default small)', TIERS), task },
-      request([label], { task = label, tier, region }) {
+      options: {
+        region,
+        tier: choiceOption('TIER', 'small, medium or large (default small)', TIERS),
+        task,
+        image: textOption('IMAGE', 'image of a server on an engine'),
+        root: flag('run its commands as root of its container'),
+      },
+      request([label], { task = label, tier, region, image, root }) {
         if (label !== undefined && task !== label)
           throw new UsageError('Name the server once: with LABEL or with --task.')
         checkLabel(task)
-        return { body: { task, tier, region } }
+        const query = {
+          ...(image !== undefined && { image }),
+          ...(root === true && { root: 'true' as const }),
+        }
+        return { body: { task, tier, region }, query }
       },
       id: ({ id }) => id,
       show: async ({ id, tier, status }, { connect }) =>
@@ -114,6 +124,18 @@ export const serversNoun: Noun = {
       description: 'show one server',
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
       show: factSheet(serverFacts),
+    }),
+    call('servers.compute', {
+      usage: 'compute [SERVER]',
+      description: 'show where one server runs, and from which image',
+      request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
+      show: factSheet(({ compute: { compute, image, root, node, state, cause } }) => [
+        ['Compute', compute],
+        ['State', cause === null ? state : `${state}: ${cause}`],
+        ['Image', image ?? "the system of berth's machine"],
+        ['Root', root ? 'yes' : 'no'],
+        ...(node === null ? [] : [['Node', node] as const]),
+      ]),
     }),
     call('servers.update', {
       usage: 'update [SERVER]',
