@@ -27,6 +27,7 @@ import {
 import { ComputeError, type Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
+export type { EngineMeans } from './docker/prepare-image.ts'
 export {
   type ComputeDriver,
   type DriverName,

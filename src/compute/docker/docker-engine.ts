@@ -288,12 +288,10 @@ export class DockerEngine implements Engine {
   }
 
   async #lookAt(): Promise<EngineFacts> {
-    const [info, version] = await Promise.all([
+    const [info, { description, platform, isPodman }] = await Promise.all([
       this.#client.json('GET', '/info').then(fieldsOf),
-      this.#client.json('GET', '/version').then(fieldsOf),
+      describe(this.#client),
     ])
-    const components = rows(version.Components).map(({ Name }) => String(Name))
-    const isPodman = components.some((name) => name.startsWith('Podman'))
     // Podman makes an id up for each response.
     const id = isPodman ? `podman:${digest(`${info.Name} ${info.DockerRootDir}`)}` : String(info.ID)
     const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : []
@@ -306,8 +304,8 @@ export class DockerEngine implements Engine {
     ).flatMap(([field, word]) => (info[field] === false ? [word] : []))
     return {
       id,
-      description: `${isPodman ? 'Podman' : 'Docker Engine'} ${version.Version}`,
-      platform: `${version.Os}/${version.Arch}`,
+      description,
+      platform,
       processors: Number(info.NCPU) || 1,
       isPodman,
       notes: [
@@ -397,6 +395,16 @@ export class DockerEngine implements Engine {
       throw new ComputeError(refusalText(this.#options.name, what, error), { cause: error })
     }
   }
+}
+
+/** Returns what an engine is, and its system as images name it. Throws `EngineRefusal`, `EngineUnreachable`. */
+export async function describe(
+  client: DockerClient,
+): Promise<{ description: string; platform: string; isPodman: boolean }> {
+  const { Components, Version, Os, Arch } = fieldsOf(await client.json('GET', '/version'))
+  const isPodman = rows(Components).some(({ Name }) => String(Name).startsWith('Podman'))
+  const description = `${isPodman ? 'Podman' : 'Docker Engine'} ${Version}`
+  return { description, platform: `${Os}/${Arch}`, isPodman }
 }
 
 function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {

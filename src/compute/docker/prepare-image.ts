@@ -24,6 +24,7 @@ import { CACHES_PATH, EXECUTABLE_PATH, SERVER_USER, TOOLS_PATH, WORKSPACE_PATH }
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { ComputeError } from '../sandbox.ts'
 import { type DockerClient, EngineRefusal } from './client.ts'
+import { describe } from './docker-engine.ts'
 import { findClient } from './open.ts'
 import { ownImage, VERSION_LABEL } from './server-images.ts'
 
@@ -61,17 +62,44 @@ const WRAPPED = ['python3', 'go', 'deno']
 /** Largest /etc/passwd that is read. @bound system */
 const MAX_PASSWD_BYTES = 1024 * 1024
 
-/** The options of `prepareEngine`. */
-interface EngineOptions extends Pick<PrepareOptions, 'version' | 'base' | 'pulls' | 'report'> {
+/** What says which engine a person means. */
+export interface EngineMeans {
   config: Pick<ComputeConfig, 'engine'>
   /** The variables that berth was started with. */
   variables: Readonly<Record<string, string | undefined>>
   /** Absolute path of a directory of this user alone. */
   directory: string
+  version: string
+}
+
+/** The options of `prepareEngine`. */
+interface EngineOptions extends EngineMeans, Pick<PrepareOptions, 'base' | 'pulls' | 'report'> {
   /** Path of berth's executable for the engine's system; null if this berth is none. */
   executable: string | null
   /** Path of a file with the image, which is loaded instead; null for none. */
   image: string | null
+}
+
+/** What a person may want to know of an engine. */
+interface EngineDescription {
+  name: string
+  description: string
+  platform: string
+  image: string
+  hasImage: boolean
+}
+
+/** Describes the engine that a person means. Throws `StartupError`, `ComputeError`. */
+export async function describeEngine({
+  config,
+  variables,
+  directory,
+  version,
+}: EngineMeans): Promise<EngineDescription> {
+  const { client, name } = findClient(config, variables, directory)
+  const image = ownImage(version)
+  const { description, platform } = await describe(client)
+  return { name, description, platform, image, hasImage: await hasImage(client, image) }
 }
 
 /**
@@ -106,7 +134,7 @@ export async function prepareEngine(options: EngineOptions): Promise<{ image: st
 
 /** Returns the executable to put into an image, if the engine can run it. */
 async function executableFor(client: DockerClient, executable: string | null): Promise<string> {
-  const { Os, Arch } = fieldsOf(await client.json('GET', '/version'))
+  const { platform } = await describe(client)
   const remedy = 'Name that of the release for its system with --executable.'
   if (executable === null)
     throw new StartupError(
@@ -116,8 +144,8 @@ async function executableFor(client: DockerClient, executable: string | null): P
   const header = Buffer.from(await Bun.file(executable).slice(0, 20).arrayBuffer())
   const isLinux = header.length === 20 && header.readUInt32BE(0) === ELF_MAGIC
   const machine = isLinux ? MACHINES.get(header.readUInt16LE(18)) : undefined
-  if (Os === 'linux' && machine === Arch) return executable
-  throw new StartupError(`The engine runs ${Os}/${Arch}, and ${executable} is not for that. ${remedy}`)
+  if (platform === `linux/${machine}`) return executable
+  throw new StartupError(`The engine runs ${platform}, and ${executable} is not for that. ${remedy}`)
 }
 
 /** The options of `prepareImage`. */

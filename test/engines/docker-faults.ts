@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { ServerHandle } from '../../src/compute/driver.ts'
 import { EngineNotes } from '../../src/compute/engine/owner.ts'
 import { ComputeError } from '../../src/compute/sandbox.ts'
+import { LIMITS, run, until } from '../compute/bench.ts'
 import type { EngineRig } from '../support/engines/engine-rig.ts'
-import { LIMITS, run, until } from './bench.ts'
 
 /** Directories of data, which are removed after the tests. */
 function dataDirectories(): () => string {
@@ -205,7 +205,7 @@ export function engineFaultTests(rig: () => EngineRig): void {
       'of berth ends its containers (%s), and the files stay',
       async (carrier) => {
         const dataDir = newDirectory()
-        const program = join(import.meta.dir, 'engine-host.ts')
+        const program = join(import.meta.dir, 'docker-host.ts')
         const host = Bun.spawn(
           [process.execPath, program, rig().socket, dataDir, carrier, 'echo kept > file; sleep 300'],
           {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe } from 'bun:test'
+import { registerEngine } from '../compute/bench.ts'
+import { commandTests } from '../compute/conformance/commands.ts'
+import { contract } from '../compute/conformance.ts'
 import { type EngineKind, EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
-import { everyCombination, thorough } from '../support/thorough.ts'
-import { registerEngine } from './bench.ts'
-import { commandTests } from './conformance/commands.ts'
-import { contract } from './conformance.ts'
-import { engineFaultTests, engineImageTests, engineLimitTests, engineStockTests } from './engine-faults.ts'
+import { everyCombination } from '../support/thorough.ts'
+import { engineFaultTests, engineImageTests, engineLimitTests, engineStockTests } from './docker-faults.ts'
 
 /** Tests servers on an engine that is started for that; is passed over with the reason where this machine lacks one. */
 function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void {
@@ -27,8 +27,7 @@ function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void
 }
 
 onEngine('docker', (rig) => {
-  if (thorough) contract('docker', { output: true, end: true })
-  else commandTests('docker')
+  contract('docker', { output: true, end: true })
   engineLimitTests(rig)
   engineStockTests(rig)
   engineImageTests(rig)

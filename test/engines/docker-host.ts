@@ -1,6 +1,7 @@
 // A berth that runs a command on a server of an engine until it is killed: SOCKET DATADIR attach|exec COMMAND.
+
+import { LIMITS } from '../compute/bench.ts'
 import { engineDriver } from '../support/engines/engine-rig.ts'
-import { LIMITS } from './bench.ts'
 
 const [, , socket = '', dataDir = '', carrier, command = ''] = process.argv
 const driver = engineDriver(socket, dataDir, { isLocal: carrier === 'attach', leaseMs: 3_000 })
