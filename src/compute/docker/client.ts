@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { isObject } from '../../runtime/is-object.ts'
+import { Slots } from '../../runtime/slots.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 import { HijackedTransport } from './hijacked-transport.ts'
@@ -11,6 +12,9 @@ const OLDEST_API = '1.40'
 
 /** Milliseconds for a response. A start of a container on a slow disk takes seconds. */
 const RESPONSE_MS = 120_000
+
+/** Requests under way at a time: all servers may be ended at once, and the time of a response runs from its request on. */
+const AT_ONCE = 64
 
 /** Longest message of an engine that is shown, in characters. @bound system */
 const MAX_MESSAGE = 500
@@ -55,6 +59,7 @@ export class DockerClient {
   /** What a person calls the engine, with its address. */
   readonly #name: string
   readonly #reach: () => Promise<void>
+  readonly #slots = new Slots(AT_ONCE)
   #version: Promise<string> | null = null
 
   /**
@@ -98,7 +103,10 @@ export class DockerClient {
 
   /** Returns a response, whose body is the caller's to read. Throws `EngineRefusal`, `EngineUnreachable`. */
   async request(method: Method, path: string, request: EngineRequest = {}): Promise<Response> {
-    const response = await this.#fetch(method, await this.#path(path, request.query), request)
+    const target = await this.#path(path, request.query)
+    const send = (): Promise<Response> => this.#fetch(method, target, request)
+    // One with a time of its own is a stream, or has to be soon.
+    const response = await (request.timeoutMs === undefined ? this.#slots.run(send) : send())
     if (response.ok || response.status === 304) return response
     throw new EngineRefusal(response.status, messageIn(await response.text()))
   }

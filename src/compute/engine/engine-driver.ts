@@ -74,9 +74,12 @@ export class EngineDriver implements ComputeDriver {
   readonly #notes: EngineNotes
   readonly #context: ServerContext
   readonly #servers = new Map<string, EngineServer>()
-  /** Names of the instances that this process has begun. */
+  /** Names of the instances that this process has begun, until they are removed. */
   readonly #begun = new Set<string>()
-  readonly #ends = new Map<string, PromiseWithResolvers<InstanceEnd>>()
+  /** Receive the ends of instances that run, by id. */
+  readonly #awaited = new Map<string, (end: InstanceEnd) => void>()
+  /** Ends of instances of which nobody has asked, by id. */
+  readonly #ends = new Map<string, InstanceEnd>()
   #watch: Disposable | null = null
 
   constructor(options: EngineDriverOptions) {
@@ -89,7 +92,7 @@ export class EngineDriver implements ComputeDriver {
       get owner() {
         return notes.owner
       },
-      endOf: (id) => this.#endOf(id).promise,
+      endOf: (id) => this.#endOf(id),
       environment: (serverId) => this.#environment(serverId),
       files: (sandbox, area) =>
         new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
@@ -98,6 +101,10 @@ export class EngineDriver implements ComputeDriver {
       begin: (name) => {
         this.#begun.add(name)
         this.#watchEnds()
+      },
+      removed: ({ id, name }) => {
+        this.#begun.delete(name)
+        this.#awaited.delete(id)
       },
       check: (handle) => this.#check(handle),
     }
@@ -194,7 +201,8 @@ export class EngineDriver implements ComputeDriver {
   takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains {
     const owned = new Set(servers.flatMap((handle) => (isEngineHandle(handle) ? [handle.storage] : [])))
     const doomed = new Set(deleted.flatMap((handle) => (isEngineHandle(handle) ? [handle.storage] : [])))
-    const blank = [...this.#notes.begun].filter((storage) => !owned.has(storage) && !doomed.has(storage))
+    const begun = [...this.#notes.begun]
+    const blank = begun.filter((storage) => !owned.has(storage) && !doomed.has(storage))
     const hadOwner = this.#notes.hasOwner
     const { engine } = this.#options
     return {
@@ -211,7 +219,7 @@ export class EngineDriver implements ComputeDriver {
           await engine.removeStorage(storage)
           this.#notes.end(storage)
         }
-        for (const storage of owned) this.#notes.end(storage)
+        for (const storage of begun) if (owned.has(storage)) this.#notes.end(storage)
       },
     }
   }
@@ -273,18 +281,26 @@ export class EngineDriver implements ComputeDriver {
   }
 
   #watchEnds(): void {
-    this.#watch ??= this.#options.engine.watch(this.#notes.owner, ({ id }, end) =>
-      this.#endOf(id).resolve(end),
-    )
+    this.#watch ??= this.#options.engine.watch(this.#notes.owner, ({ id }, end) => this.#noteEnd(id, end))
   }
 
-  #endOf(id: string): PromiseWithResolvers<InstanceEnd> {
-    const known = this.#ends.get(id)
-    if (known !== undefined) return known
-    const end = Promise.withResolvers<InstanceEnd>()
+  /** Resolves to the end of an instance, which may have been reported before. */
+  #endOf(id: string): Promise<InstanceEnd> {
+    const { promise, resolve } = Promise.withResolvers<InstanceEnd>()
+    const end = this.#ends.get(id)
+    if (end === undefined) this.#awaited.set(id, resolve)
+    else resolve(end)
+    return promise
+  }
+
+  #noteEnd(id: string, end: InstanceEnd): void {
+    const resolve = this.#awaited.get(id)
+    if (resolve !== undefined) {
+      resolve(end)
+      return
+    }
     this.#ends.set(id, end)
     const [oldest] = this.#ends.keys()
     if (this.#ends.size > MOST_ENDS && oldest !== undefined) this.#ends.delete(oldest)
-    return end
   }
 }

@@ -65,6 +65,8 @@ export interface ServerContext {
   provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
   /** Notes an instance of this process before it is made. */
   begin(name: string): void
+  /** Notes that an instance is gone. */
+  removed(instance: EngineInstance): void
   /** Throws `ComputeError` if the storage is not on this engine. */
   check(handle: EngineHandle): Promise<void>
 }
@@ -309,6 +311,7 @@ export class EngineServer {
   async #remove(instance: EngineInstance): Promise<void> {
     try {
       await this.#context.engine.remove(instance)
+      this.#context.removed(instance)
     } catch (error) {
       this.#left = instance
       this.#context.logger.warn('a server has ended, and what ran it could not be removed yet', { error })
@@ -318,6 +321,7 @@ export class EngineServer {
   async #removeLeft(): Promise<void> {
     if (this.#left === null) return
     await this.#context.engine.remove(this.#left)
+    this.#context.removed(this.#left)
     this.#left = null
   }
 

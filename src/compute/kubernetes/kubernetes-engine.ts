@@ -237,7 +237,7 @@ export class KubernetesEngine implements Engine {
             `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
           )
         if (!isAsked) await this.#delete(path, id)
-        await pods.wait(REMOVAL_POLL_MS)
+        await pods.wait(id, REMOVAL_POLL_MS)
       }
     })
   }
@@ -307,7 +307,7 @@ export class KubernetesEngine implements Engine {
           last = messageOf(error)
         }
       }
-      await pods.wait(ATTEMPT_MS)
+      await pods.wait(uid, ATTEMPT_MS)
     }
   }
 

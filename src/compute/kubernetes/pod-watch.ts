@@ -1,4 +1,4 @@
-import { pause } from '../../runtime/wait.ts'
+import { within } from '../../runtime/wait.ts'
 import type { KubernetesClient } from './client.ts'
 import type { Pod } from './pod.ts'
 
@@ -8,7 +8,8 @@ export class PodWatch {
   readonly #path: string
   readonly #pods = new Map<string, Pod>()
   readonly #listeners = new Set<(pod: Pod, isGone: boolean) => void>()
-  #changed = Promise.withResolvers<void>()
+  /** Wake those who wait for a change of a pod, by uid. */
+  readonly #waiting = new Map<string, Set<() => void>>()
   #users = 0
   #over = new AbortController()
 
@@ -53,11 +54,14 @@ export class PodWatch {
     return this.#pods.get(uid) ?? null
   }
 
-  /** Waits for a change of any pod, at most `ms` milliseconds. */
-  async wait(ms: number): Promise<void> {
-    const changed = new AbortController()
-    void this.#changed.promise.then(() => changed.abort())
-    await pause(ms, changed.signal)
+  /** Waits for a change of a pod, at most `ms` milliseconds. */
+  async wait(uid: string, ms: number): Promise<void> {
+    const changed = Promise.withResolvers<void>()
+    const waiting = this.#waiting.get(uid) ?? new Set()
+    this.#waiting.set(uid, waiting.add(changed.resolve))
+    await within(ms, changed.promise, undefined)
+    waiting.delete(changed.resolve)
+    if (waiting.size === 0 && this.#waiting.get(uid) === waiting) this.#waiting.delete(uid)
   }
 
   #start(): void {
@@ -90,9 +94,7 @@ export class PodWatch {
   #report(pod: Pod, isGone: boolean): void {
     if (isGone) this.#pods.delete(pod.metadata.uid)
     else this.#pods.set(pod.metadata.uid, pod)
-    const { resolve } = this.#changed
-    this.#changed = Promise.withResolvers()
-    resolve()
+    for (const wake of this.#waiting.get(pod.metadata.uid) ?? []) wake()
     for (const listener of this.#listeners) listener(pod, isGone)
   }
 }
