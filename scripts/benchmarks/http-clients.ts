@@ -36,13 +36,19 @@ export interface RawClient extends Disposable {
 /**
  * Opens a connection for a client that does next to nothing: it writes the same bytes, and of the response it reads the head
  * and counts the rest. What `fetch` would add of its own, at the 99th percentile more than a millisecond, would be counted as
- * the service's. With a body it sends POST, else GET.
+ * the service's. With a body it sends POST unless another method is named, else GET.
  */
-export async function rawClient(url: string, path: string, key = '', body?: unknown): Promise<RawClient> {
+export async function rawClient(
+  url: string,
+  path: string,
+  key = '',
+  body?: unknown,
+  method = body === undefined ? 'GET' : 'POST',
+): Promise<RawClient> {
   const { hostname, port, host } = new URL(url)
   const content = body === undefined ? '' : JSON.stringify(body)
   const head = [
-    `${body === undefined ? 'GET' : 'POST'} ${path} HTTP/1.1`,
+    `${method} ${path} HTTP/1.1`,
     `host: ${host}`,
     `authorization: Bearer ${key}`,
     ...(body === undefined
@@ -60,7 +66,7 @@ export async function rawClient(url: string, path: string, key = '', body?: unkn
         if (length === 0) {
           const start = chunk.toString('latin1', 0, 4_096)
           const [found, digits] =
-            /^HTTP\/1\.1 200 [\s\S]*?^content-length: *(\d+)[\s\S]*?\r\n\r\n/im.exec(start) ?? []
+            /^HTTP\/1\.1 20[01] [\s\S]*?^content-length: *(\d+)[\s\S]*?\r\n\r\n/im.exec(start) ?? []
           if (found === undefined) return waiting.reject(new Error(start))
           length = found.length + Number(digits)
           left = length

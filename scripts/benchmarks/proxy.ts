@@ -33,7 +33,7 @@ const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: {
 console.log(listener.port)`
 
 /** Publishes the app as a public project. */
-async function publish(berth: Instance): Promise<{ url: string; slug: string }> {
+export async function publish(berth: Instance): Promise<{ url: string; slug: string }> {
   const { id: server } = await berth.call('POST', '/servers', { tier: 'large' })
   const { id, url, slug } = await berth.call('POST', `/servers/${server}/projects`, { visibility: 'public' })
   await berth.call('PUT', `/servers/${server}/files`, { path: `projects/${slug}/index.ts`, content: APP })

@@ -42,12 +42,17 @@ export function missingForCluster(): string | null {
   return null
 }
 
-/** Returns the path of the executable; builds it if there is none of its hash, which takes up to a quarter of an hour. */
-export async function clusterExecutable(): Promise<string> {
+/** Returns the path that the executable has once it is built. */
+export function clusterPath(): string {
   const go = Bun.spawnSync(['go', 'env', 'GOVERSION'], { cwd: import.meta.dir })
   const hash = createHash('sha256').update(go.stdout)
   for (const file of ['go.mod', 'go.sum', 'main.go']) hash.update(readFileSync(join(import.meta.dir, file)))
-  const path = join(testCache(), `kubernetes-${hash.digest('hex').slice(0, 16)}`)
+  return join(testCache(), `kubernetes-${hash.digest('hex').slice(0, 16)}`)
+}
+
+/** Returns the path of the executable; builds it if there is none of its hash, which takes up to a quarter of an hour. */
+export async function clusterExecutable(): Promise<string> {
+  const path = clusterPath()
   if (existsSync(path)) return path
   mkdirSync(testCache(), { recursive: true })
   const unfinished = `${path}.${process.pid}`
