@@ -166,6 +166,12 @@ export interface ComputeDriver {
   destroy(handle: ServerHandle): Promise<void>
 
   /**
+   * Ends what the driver itself keeps, such as connections, once no server runs, and removes what servers have elsewhere
+   * if the data directory is removed too. A driver without it keeps nothing. Never throws.
+   */
+  close?(): Promise<void>
+
+  /**
    * Finds where the program is that has the other end of a connection to this process. Returns `elsewhere` if the machine
    * cannot tell. The driver inspects the system; it does not ask the sandbox.
    */

@@ -210,6 +210,10 @@ async function start(
         ephemeral: data.isEphemeral,
       }),
   })
+  onRelease(async () => {
+    const selected = await selecting.catch(() => null)
+    await selected?.driver.close?.()
+  })
   selecting.catch(() => {})
   onRelease(() => clock.stop())
   await upgrade(dataDirectory, { version, clock, logger, selecting })

@@ -135,6 +135,17 @@ export function engineStockTests(rig: () => EngineRig): void {
       expect([owned, blank, given, others].map(has)).toEqual([true, false, true, true])
     }, 60_000)
 
+    test('go with a data directory that goes when berth ends', async () => {
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir, { ephemeral: true })
+      const handle = await driver.create('srv_a')
+      driver.keep(handle)
+      await driver.workspace(handle).write('a.txt', Buffer.from('there'))
+      await driver.close()
+      expect(await rig().containers(ownerOf(dataDir))).toEqual([])
+      expect((await rig().volumes()).filter((name) => name.startsWith(handle.storage))).toEqual([])
+    }, 60_000)
+
     test('that someone has removed are missed, and no empty ones take their place', async () => {
       const driver = rig().driver(newDirectory())
       const handle = await driver.create('srv_a')

@@ -239,6 +239,21 @@ export class EngineDriver implements ComputeDriver {
     return isLoopback ? 'elsewhere' : 'unknown'
   }
 
+  async close(): Promise<void> {
+    const { engine, ephemeral, logger } = this.#options
+    try {
+      await Promise.all([...this.#servers.values()].map((server) => server.sleep()))
+      if (!ephemeral || !this.#notes.hasOwner) return
+      const { storages } = await engine.list(this.#notes.owner)
+      await Promise.all(storages.map(({ name }) => engine.removeStorage(name)))
+    } catch (error) {
+      logger.warn('what servers had on the engine could not be removed: berth doctor --leaks', { error })
+    } finally {
+      this.#watch?.[Symbol.dispose]()
+      this.#watch = null
+    }
+  }
+
   get #staging(): string {
     return join(this.#options.dataDir, STAGED)
   }

@@ -142,6 +142,11 @@ export class EngineServer {
     await this.#emptyCaches(await this.connect())
   }
 
+  /** Ends what runs. Never throws. */
+  async sleep(): Promise<void> {
+    await this.#running?.sandbox.stop()
+  }
+
   /** Ends what runs, and removes the storage. Throws `ComputeError`. */
   remove(): Promise<void> {
     return this.#turn(async () => {
