@@ -44,6 +44,15 @@ const FILES_LIMITS: Limits = {
   storageBytes: Number.MAX_SAFE_INTEGER,
 }
 
+/** Milliseconds that a start waits for what is being read or written through an instance that runs for files alone. */
+const UNUSED_MS = 10_000
+
+/** Resolves when no call is under way, or after a while. */
+async function untilUnused(sandbox: RemoteSandbox): Promise<void> {
+  const latest = performance.now() + UNUSED_MS
+  while (sandbox.isCalled && performance.now() < latest) await Bun.sleep(5)
+}
+
 /** What all servers of a driver share. */
 export interface ServerContext {
   readonly engine: Engine
@@ -121,6 +130,7 @@ export class EngineServer {
         await this.#prepare(running.sandbox)
         return running.sandbox
       }
+      if (running !== null) await untilUnused(running.sandbox)
       await running?.sandbox.stop()
       const { sandbox } = await this.#run(limits, false)
       await this.#prepare(sandbox)
