@@ -22,7 +22,7 @@ export function storedServers(database: string): StoredServer[] {
   return serversOf(sqlite, 'servers')
 }
 
-/** Returns the servers of a database, or those those whose files may not be removed yet. */
+/** Returns the servers of a database, or those whose files may not be removed yet. */
 function serversOf(sqlite: Sqlite, table: 'servers' | 'deleted_servers'): StoredServer[] {
   return sqlite
     .query<{ id: string; handle: string }, []>(`SELECT id, handle FROM ${table} ORDER BY rowid`)

@@ -129,7 +129,7 @@ export const serversNoun: Noun = {
       usage: 'compute [SERVER]',
       description: 'show where one server runs, and from which image',
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
-      show: factSheet(({ compute: { compute, image, root, node, state, cause } }) => [
+      show: factSheet(({ compute, image, root, node, state, cause }) => [
         ['Compute', compute],
         ['State', cause === null ? state : `${state}: ${cause}`],
         ['Image', image ?? "the system of berth's machine"],

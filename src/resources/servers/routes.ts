@@ -62,12 +62,12 @@ export const serversRoutes = (access: AccessControl, servers: ServersService) =>
     )
     .get(
       '/:serverId/compute',
-      ({ caller, params }) => ({ compute: servers.compute(caller, params.serverId) }),
+      ({ caller, params }) => servers.compute(caller, params.serverId),
       operation('servers.compute', {
         access: 'resource',
         summary: 'Get where a server runs',
         description: 'From which image, on which machine, and whether berth reaches it.',
-        success: { 200: envelope('compute', ServerCompute) },
+        success: { 200: ServerCompute },
         errors: [401, 404],
       }),
     )
