@@ -33,6 +33,8 @@ export function clusterManifest({ image, serverImage, namespace, servers }: Mani
     // The image of berth asks for an isolation of its own machine otherwise.
     BERTH_ISOLATION: 'auto',
     BERTH_KUBERNETES_NAMESPACE: servers,
+    // The root of a volume belongs to root; berth's directory is its own.
+    BERTH_DATA: '/data/berth',
     BERTH_SERVER_IMAGE: serverImage,
     BERTH_PULL: 'missing',
     BERTH_PUBLIC_HOST: `${NAME}.${namespace}`,
@@ -91,6 +93,8 @@ export function clusterManifest({ image, serverImage, namespace, servers }: Mani
           metadata: { labels },
           spec: {
             serviceAccountName: NAME,
+            // The cluster would set BERTH_PORT, to the address of the Service.
+            enableServiceLinks: false,
             securityContext: {
               ...{ runAsNonRoot: true, runAsUser: 1000, runAsGroup: 1000, fsGroup: 1000 },
               seccompProfile: { type: 'RuntimeDefault' },

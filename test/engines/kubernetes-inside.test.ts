@@ -1,0 +1,88 @@
+import { expect, test } from 'bun:test'
+import { parseAllDocuments } from 'yaml'
+import { EXECUTABLE_PATH } from '../../src/compute/engine/engine.ts'
+import { clusterManifest } from '../../src/compute/kubernetes/manifest.ts'
+import { Cluster } from '../support/kubernetes/cluster.ts'
+import { missingForCluster } from '../support/kubernetes/executable.ts'
+import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
+import { until } from '../support/processes.ts'
+
+const executable = process.env.BERTH_TEST_EXECUTABLE
+const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
+if (missing !== null) console.error(`SKIP berth in a cluster: ${missing}`)
+
+/** Paths of the kinds in the manifest, of those in a namespace from that on. */
+const PATHS: Readonly<Record<string, string>> = {
+  Namespace: '/api/v1/namespaces',
+  ServiceAccount: '/api/v1/NS/serviceaccounts',
+  Role: '/apis/rbac.authorization.k8s.io/v1/NS/roles',
+  RoleBinding: '/apis/rbac.authorization.k8s.io/v1/NS/rolebindings',
+  NetworkPolicy: '/apis/networking.k8s.io/v1/NS/networkpolicies',
+  ResourceQuota: '/api/v1/NS/resourcequotas',
+  PersistentVolumeClaim: '/api/v1/NS/persistentvolumeclaims',
+  Deployment: '/apis/apps/v1/NS/deployments',
+  Service: '/api/v1/NS/services',
+}
+
+interface PodList {
+  items: { metadata: { name: string }; status: { podIP?: string } }[]
+}
+
+test.skipIf(missing !== null)(
+  'the printed manifest runs berth in a cluster, with its servers in a namespace of their own',
+  async () => {
+    await using cluster = await Cluster.start({ nodes: 1, executable: executable ?? '' })
+    const { client } = cluster
+    const options = { image: SERVER_IMAGE, serverImage: SERVER_IMAGE, namespace: 'berth', servers: 'servers' }
+    const apiServer = new URL(client.server)
+    for (const document of parseAllDocuments(clusterManifest(options))) {
+      const object = document.toJS()
+      if (object.kind === 'Namespace') {
+        await client.request('POST', '/api/v1/namespaces', object)
+        continue
+      }
+      if (object.kind === 'Deployment') {
+        await client.request('POST', '/api/v1/namespaces/berth/secrets', {
+          metadata: { name: 'berth' },
+          stringData: { 'master-key': Buffer.alloc(32, 7).toString('base64') },
+        })
+        const [container] = object.spec.template.spec.containers
+        // The image here is that of servers, and nothing in this cluster forwards the addresses of Services.
+        Object.assign(container, { command: [EXECUTABLE_PATH, 'serve'], imagePullPolicy: 'Never' })
+        const more = {
+          ...{ BERTH_HOST: '0.0.0.0', BERTH_API_KEY: 'sk_live_inside_cluster', HOME: '/home/berth' },
+          ...{ KUBERNETES_SERVICE_HOST: apiServer.hostname, KUBERNETES_SERVICE_PORT: apiServer.port },
+        }
+        container.env.push(...Object.entries(more).map(([name, value]) => ({ name, value })))
+      }
+      const path = PATHS[object.kind]?.replace('NS', `namespaces/${object.metadata.namespace}`) ?? ''
+      await client.request('POST', path, object)
+    }
+    const pods = async (namespace: string): Promise<PodList['items']> =>
+      (await client.request<PodList>('GET', `/api/v1/namespaces/${namespace}/pods`)).items
+    const call = async (path: string, body: object): Promise<Record<string, unknown>> => {
+      const [pod] = await pods('berth')
+      const response = await fetch(`http://${pod?.status.podIP}:4747${path}`, {
+        method: 'POST',
+        headers: {
+          Host: '127.0.0.1',
+          Authorization: 'Bearer sk_live_inside_cluster',
+          'Content-Type': 'application/json',
+        },
+        body: JSON.stringify(body),
+      })
+      return (await response.json()) as Record<string, unknown>
+    }
+    let id: unknown
+    const isCreated = async (): Promise<boolean> => {
+      id = (await call('/servers', {}).catch(() => null))?.id
+      return typeof id === 'string'
+    }
+    await until(isCreated, 'a server', 90_000)
+    const result = await call(`/servers/${id}/exec`, { command: 'id -u; ls /var/run/secrets' })
+    expect(result).toMatchObject({ stdout: '1000\n', exitCode: 2 })
+    expect((await pods('servers')).length).toBeGreaterThan(0)
+    expect((await pods('berth')).length).toBe(1)
+  },
+  180_000,
+)
