@@ -237,7 +237,8 @@ function elapsedAtUse(runs: readonly PricedRun[], units: number, from: number): 
   if (together === 0) return Number.POSITIVE_INFINITY
   // By this time each run has charged enough whole seconds, whichever part of a second it began with.
   let late = from + (Math.ceil(units / together) + 1) * SECOND_MS
-  let early = from
+  // By this time none has: each charges at most one second more than have passed since `from`.
+  let early = from + Math.max(0, Math.floor(units / together) - 2) * SECOND_MS
   while (late - early > 1) {
     const middle = Math.floor((early + late) / 2)
     if (unitsBy(runs, middle) >= units) late = middle

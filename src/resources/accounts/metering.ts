@@ -42,6 +42,8 @@ interface MeteredServer {
 /** An account with running servers, and the timer of its next change. */
 interface MeteredAccount extends RunningAccount {
   timer: Timer | null
+  /** The elapsed time until which its budget is used up or not as at the last charge. */
+  nextChangeAt: number
 }
 
 /**
@@ -220,7 +222,9 @@ export class Metering {
 
   /** Reports whether an account's budget is used up. */
   isCapped(accountId: string): boolean {
-    this.accrueIfPossible(accountId)
+    const account = this.#accounts.get(accountId)
+    // Asked at each command. A charge takes time in proportion to the servers of the account.
+    if (account && this.#clock.elapsed() >= account.nextChangeAt) this.accrueIfPossible(accountId)
     return this.#usageNow(accountId).used >= this.#plans.of(accountId).cap
   }
 
@@ -259,7 +263,8 @@ export class Metering {
   }
 
   #idle(id: string): MeteredAccount {
-    return { id, runs: [], chargedUntil: this.#clock.elapsed(), timer: null }
+    const now = this.#clock.elapsed()
+    return { id, runs: [], chargedUntil: now, timer: null, nextChangeAt: now }
   }
 
   #drop(account: MeteredAccount): void {
@@ -274,6 +279,7 @@ export class Metering {
   #apply(account: MeteredAccount, { runs, chargedUntil, nextChangeAt, isCapped }: ChargeResult): void {
     account.runs = runs
     account.chargedUntil = chargedUntil
+    account.nextChangeAt = nextChangeAt
     account.timer?.cancel()
     account.timer = null
     if (runs.length === 0) return
