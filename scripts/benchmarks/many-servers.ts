@@ -40,7 +40,6 @@ export async function benchManyServers(all: boolean): Promise<void> {
     rows.push(...(await whileTheyRun(berth, engine, count, empty)))
     const stop = await counted(engine, () => berth[Symbol.asyncDispose]())
     row('all stopped by SIGTERM', stop.milliseconds, stop.requests)
-    rows.push({ what: 'most requests under way at a time', measured: String(engine.mostAtOnce) })
   }
   leaveContainers(engine, data, count)
   {
@@ -87,7 +86,9 @@ async function whileTheyRun(
   const { own } = memoryOf(berth.pid)
   const before = engine.count
   const list = await samples(7, 1, () => berth.call('GET', '/servers'))
-  const [{ id }] = await berth.call('GET', '/servers')
+  const {
+    servers: [{ id }],
+  } = await berth.call('GET', '/servers')
   const exec = await samples(50, 5, () => berth.call('POST', `/servers/${id}/exec`, { command: 'true' }))
   const requests = engine.count - before
   const began = processorTime(berth.pid)

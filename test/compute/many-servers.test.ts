@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { ServerHandle } from '../../src/compute/driver.ts'
 import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import { EngineNotes } from '../../src/compute/engine/owner.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { engineDriver } from '../support/engines/engine-rig.ts'
 import { SimulatedEngine } from '../support/engines/simulated-engine.ts'
 import { LIMITS, run } from './bench.ts'
@@ -18,17 +20,18 @@ describe('many servers on an engine', () => {
   const directory = mkdtempSync(join(tmpdir(), 'berth-compute-'))
   let engine: SimulatedEngine
   let driver: EngineDriver
+  const servers: { handle: ServerHandle; sandbox: Sandbox }[] = []
 
   /** Starts servers, some at a time. */
-  async function startServers(from: number, count: number) {
+  async function startServers(from: number, count: number): Promise<void> {
     const ids = Array.from({ length: count }, (_, n) => `srv_${from + n}`)
-    const started: Awaited<ReturnType<EngineDriver['start']>>[] = []
     const next = async (): Promise<void> => {
-      for (let id = ids.shift(); id !== undefined; id = ids.shift())
-        started.push(await driver.start(id, await driver.create(id), LIMITS))
+      for (let id = ids.shift(); id !== undefined; id = ids.shift()) {
+        const handle = await driver.create(id)
+        servers.push({ handle, sandbox: await driver.start(id, handle, LIMITS) })
+      }
     }
     await Promise.all(Array.from({ length: AT_ONCE }, next))
-    return started
   }
 
   beforeAll(() => {
@@ -36,13 +39,15 @@ describe('many servers on an engine', () => {
     engine = new SimulatedEngine(socket)
     driver = engineDriver(socket, join(directory, 'data'))
   })
-  afterAll(() => {
+  afterAll(async () => {
+    await Promise.all(servers.map(({ sandbox }) => sandbox.stop()))
     engine[Symbol.dispose]()
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('cost the same number of requests each, and the reason of each end is known', async () => {
-    const [first] = await startServers(0, 1)
+  test('cost the same number of requests each and none while they are used, and the reason of each end is known', async () => {
+    await startServers(0, 1)
+    const [first] = servers
     if (first === undefined) throw new Error('no server')
     const [eldest = ''] = engine.containers.keys()
     const before = engine.count
@@ -50,9 +55,12 @@ describe('many servers on an engine', () => {
     const ofTen = engine.count - before
     await startServers(11, SERVERS - 11)
     expect((engine.count - before) / (SERVERS - 1)).toBeLessThanOrEqual(ofTen / 10)
-    expect((await run(first, 'true')).exitCode).toBe(0)
+    const used = engine.count
+    await driver.checkFiles(first.handle)
+    expect((await run(first.sandbox, 'true')).exitCode).toBe(0)
+    expect(engine.count).toBe(used)
     engine.killForMemory(eldest)
-    expect((await first.exited).reason).toContain('It ran out of memory.')
+    expect((await first.sandbox.exited).reason).toContain('It ran out of memory.')
   }, 120_000)
 
   test('that an earlier berth has left are ended some at a time, and those of this one stay', async () => {

@@ -195,6 +195,8 @@ export class EngineDriver implements ComputeDriver {
   }
 
   async checkFiles(handle: ServerHandle): Promise<void> {
+    // An engine removes no storage that is in use.
+    if (this.#server(handle).isRunning) return
     await this.#check(engineHandle(handle, this.name))
   }
 

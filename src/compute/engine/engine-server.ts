@@ -118,6 +118,11 @@ export class EngineServer {
     return { node, cause: transport?.interruption ?? null }
   }
 
+  /** Whether an instance runs on the storage. */
+  get isRunning(): boolean {
+    return this.#running !== null
+  }
+
   /** Starts the server. Throws `ComputeError`. */
   start(limits: Limits): Promise<RemoteSandbox> {
     return this.#turn(async () => {
