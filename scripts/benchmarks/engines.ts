@@ -4,7 +4,7 @@ import { Cluster } from '../../test/support/kubernetes/cluster.ts'
 import { clusterPath, missingForCluster } from '../../test/support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../../test/support/kubernetes/image.ts'
 import { barePod } from './bare-pod.ts'
-import { download, rawClient, requestRate } from './http-clients.ts'
+import { download, type RawClient, rawClient, requestRate } from './http-clients.ts'
 import { executable, type Instance, startInstance } from './instance.ts'
 import { inTurns, median, ms, print, type Row, ratioOf, samples, time, times } from './measure.ts'
 import { publish } from './proxy.ts'
@@ -162,27 +162,22 @@ async function benchStarts(places: readonly Place[]): Promise<void> {
 }
 
 async function benchUse(places: readonly Place[]): Promise<void> {
-  await using stack = new AsyncDisposableStack()
-  const clients = new Map<Place, Record<'exec' | 'write' | 'read', () => Promise<unknown>>>()
-  for (const place of places) {
-    const { url, key, call } = place.berth
-    const { id } = await call('POST', '/servers')
-    const files = `/servers/${id}/files`
-    const file = { path: 'a.txt', content: 'x'.repeat(100) }
-    const exec = stack.use(await rawClient(url, `/servers/${id}/exec`, key, { command: 'true' }))
-    const write = stack.use(await rawClient(url, files, key, file, 'PUT'))
-    const read = stack.use(await rawClient(url, `${files}?path=a.txt`, key))
-    clients.set(place, { exec: exec.send, write: write.send, read: read.send })
-  }
-  const measured = (name: 'exec' | 'write' | 'read', count: number): Promise<Taken> =>
+  const ids = new Map<Place, string>()
+  for (const place of places) ids.set(place, (await place.berth.call('POST', '/servers')).id)
+  const measured = (
+    count: number,
+    open: (at: string, berth: Instance) => Promise<RawClient>,
+  ): Promise<Taken> =>
     inPlaces(places, ROUNDS, 1, async (place) => {
-      const send = clients.get(place)?.[name]
-      return median(await samples(count, 5, () => send?.()))
+      // A connection of each round's own: berth closes one that is idle while others are measured.
+      using client = await open(`/servers/${ids.get(place)}`, place.berth)
+      return median(await samples(count, 5, () => client.send()))
     })
+  const file = { path: 'a.txt', content: 'x'.repeat(100) }
   const [exec, write, read] = [
-    await measured('exec', COMMANDS),
-    await measured('write', FILES),
-    await measured('read', FILES),
+    await measured(COMMANDS, (at, { url, key }) => rawClient(url, `${at}/exec`, key, { command: 'true' })),
+    await measured(FILES, (at, { url, key }) => rawClient(url, `${at}/files`, key, file, 'PUT')),
+    await measured(FILES, (at, { url, key }) => rawClient(url, `${at}/files?path=a.txt`, key)),
   ]
   const most = { most: 2 }
   const rows = [
