@@ -1,4 +1,13 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DockerClient } from '../../../src/compute/docker/client.ts'
@@ -191,15 +200,50 @@ export class EngineRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.endDaemon('SIGTERM')
+    this.#endLeft()
     this.#holder.kill('SIGKILL')
     await this.#holder.exited
     rmSync(this.directory, { recursive: true, force: true })
-    for (const controller of readdirSync('/sys/fs/cgroup'))
-      attempt(() => {
-        rmdirSync(join('/sys/fs/cgroup', controller, this.#group))
-        return ''
-      })
+    for (const group of this.#groups()) {
+      for (const name of attempt(() => readdirSync(group).join('\n')).split('\n'))
+        removeGroup(join(group, name))
+      removeGroup(group)
+    }
   }
+
+  /** Ends what an engine has left that was killed: its containers, and the processes that watch them. */
+  #endLeft(): void {
+    const namespaceOf = (pid: string | number): string => attempt(() => readlinkSync(`/proc/${pid}/ns/mnt`))
+    const ours = namespaceOf(this.#holder.pid)
+    const beside = readdirSync('/proc').filter(
+      (pid) => /^\d+$/.test(pid) && ours !== '' && namespaceOf(pid) === ours,
+    )
+    const inside = this.#groups().flatMap((group) =>
+      attempt(() => readdirSync(group).join('\n'))
+        .split('\n')
+        .flatMap((name) =>
+          attempt(() => readFileSync(join(group, name, 'cgroup.procs'), 'utf8')).split('\n'),
+        ),
+    )
+    for (const pid of [...beside, ...inside].map(Number))
+      if (pid > 1 && pid !== this.#holder.pid)
+        attempt(() => {
+          process.kill(pid, 'SIGKILL')
+          return ''
+        })
+  }
+
+  /** The control groups of its containers, one for each controller. */
+  #groups(): string[] {
+    return readdirSync('/sys/fs/cgroup').map((controller) => join('/sys/fs/cgroup', controller, this.#group))
+  }
+}
+
+const removeGroup = (path: string): void => {
+  attempt(() => {
+    rmdirSync(path)
+    return ''
+  })
 }
 
 /** Returns a driver of a data directory on the engine at a socket. */
