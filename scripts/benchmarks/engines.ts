@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { messageOf } from '../../src/runtime/error-info.ts'
 import { EngineRig, missingForEngine } from '../../test/support/engines/engine-rig.ts'
 import { Cluster } from '../../test/support/kubernetes/cluster.ts'
 import { clusterPath, missingForCluster } from '../../test/support/kubernetes/executable.ts'
@@ -22,7 +23,6 @@ interface Place {
   readonly berth: Instance
   /** Returns the milliseconds of a pod made by bare calls until it has run a command; null where servers are no pods. */
   readonly bare: (() => Promise<number>) | null
-  /** The first two digits of its projects' ports. */
   readonly name: PlaceName
 }
 
@@ -122,7 +122,7 @@ function rowsOf(
   format: (value: number) => string,
   signs: Partial<Record<PlaceName, Sign>> = {},
 ): Row[] {
-  const names = (Object.keys(taken) as PlaceName[]).filter((name) => taken[name].length > 0)
+  const names = (Object.keys(taken) as PlaceName[]).filter((name) => taken[name].some(Number.isFinite))
   return names.map((name) => {
     const row = { what: `${what}, ${name}`, measured: format(median(taken[name])) }
     if (name === 'local') return row
@@ -217,14 +217,23 @@ async function benchPorts(places: readonly Place[]): Promise<void> {
 }
 
 async function benchMany(places: readonly Place[], count: number): Promise<void> {
-  const taken = await inPlaces(places, 1, 0, async ({ berth }) => {
-    const ids: string[] = []
+  const refusals: Row[] = []
+  const taken = await inPlaces(places, 1, 0, async ({ name, berth }) => {
+    const { servers } = await berth.call('GET', '/servers')
+    for (const { id } of servers) await berth.call('DELETE', `/servers/${id}`)
+    const outcomes: PromiseSettledResult<{ id: string }>[] = []
     const taken = await time(async () => {
-      const made = await Promise.all(Array.from({ length: count }, () => berth.call('POST', '/servers')))
-      ids.push(...made.map(({ id }) => id))
+      const all = Array.from({ length: count }, () => berth.call('POST', '/servers'))
+      outcomes.push(...(await Promise.allSettled(all)))
     })
-    await Promise.all(ids.map((id) => berth.call('DELETE', `/servers/${id}`)))
-    return taken
+    const refused = outcomes.flatMap((one) => (one.status === 'rejected' ? [messageOf(one.reason)] : []))
+    for (const one of outcomes)
+      if (one.status === 'fulfilled') await berth.call('DELETE', `/servers/${one.value.id}`)
+    if (refused.length === 0) return taken
+    const [reason = ''] = refused
+    const [, text = reason] = /"message":"(.*)"/.exec(reason) ?? []
+    refusals.push({ what: `${refused.length} of them refused, ${name}`, measured: text })
+    return Number.NaN
   })
-  print(`${count} servers at once, all running`, rowsOf('POST /servers', taken, ms))
+  print(`${count} servers at once, all running`, [...rowsOf('POST /servers', taken, ms), ...refusals])
 }
