@@ -1,7 +1,9 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { documentedOperations } from '../../src/cli/report/coverage.ts'
 import { MANIFEST } from '../../src/http/dashboard/assets.ts'
 import { bundleDashboard } from '../../src/http/dashboard/bundle.ts'
+import { describeApi } from '../../src/instance/describe.ts'
 import { type CompileOptions, compile } from '../compile.ts'
 import { bundledPackages, type Component, ENTRY_POINTS, licensesText } from './components.ts'
 
@@ -16,6 +18,8 @@ export interface Parts {
   readonly packages: readonly Component[]
   /** What `berth licenses` prints. */
   readonly licenses: string
+  /** The operations of the API's OpenAPI document, as JSON. */
+  readonly operations: string
   /** Directories to embed. */
   readonly folders: readonly string[]
 }
@@ -32,12 +36,13 @@ export async function prepareParts(): Promise<Parts> {
   const licenses = licensesText(version, packages)
   const folder = emptied('dist/licenses')
   writeFileSync(join(folder, 'licenses.txt.gz'), Bun.gzipSync(licenses, { library: 'libdeflate', level: 12 }))
-  return { version, commit: headCommit(), packages, licenses, folders: [dashboard, folder] }
+  const operations = JSON.stringify(documentedOperations(await describeApi()))
+  return { version, commit: headCommit(), packages, licenses, operations, folders: [dashboard, folder] }
 }
 
 /** Compiles the executable, whole or not at all. Its name is `berth` while it is compiled, since the name is in it. */
 export function buildExecutable(
-  { commit, folders }: Parts,
+  { commit, folders, operations }: Parts,
   outfile: string,
   target?: CompileOptions['target'],
 ): void {
@@ -46,7 +51,10 @@ export function buildExecutable(
   try {
     const [entry, ...workers] = ENTRY_POINTS
     compile(entry, join(fresh, 'berth'), {
-      defines: commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {},
+      defines: {
+        BERTH_OPERATIONS: JSON.stringify(operations),
+        ...(commit ? { BERTH_COMMIT: JSON.stringify(commit) } : {}),
+      },
       workers,
       folders,
       ...(target ? { target } : {}),

@@ -9,6 +9,8 @@ import {
   kindOf,
   type Limits,
   loadDrivers,
+  type Probe,
+  type SelectedDriver,
 } from '../compute/compute.ts'
 import { listProcesses, readName } from '../compute/processes.ts'
 import { portsOf } from '../compute/remains.ts'
@@ -54,6 +56,12 @@ export interface Report extends VersionInfo {
   findings: Finding[]
 }
 
+/** A driver, and what came of trying it. */
+interface ProbedDriver {
+  readonly name: DriverName
+  readonly probe: Probe
+}
+
 /** The isolation that this machine offers. */
 interface IsolationReport {
   /** The driver that servers would have; null if none is available. */
@@ -68,14 +76,15 @@ interface IsolationReport {
  *
  * @param data data directory, in place of the configured one
  * @param purpose the command that is to run: `run` uses free ports and a temporary directory
- * @param isQuick leaves out what starts a server: terminals and tools
+ * @param selected what an instance of this process runs servers with: it is not tried again, and no server is started to
+ * examine terminals and tools
  * @throws StartupError for an invalid configuration
  */
 export async function examine(
   data: string | undefined,
   { env, cwd }: ProcessContext,
   purpose: 'serve' | 'run' = 'serve',
-  isQuick = false,
+  selected: SelectedDriver | null = null,
 ): Promise<Report> {
   const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
   const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
@@ -84,16 +93,17 @@ export async function examine(
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
   try {
     const path = env.PATH ?? ''
-    const drivers = await driversFor(config, { env, trial })
+    const wanted = wantedDriver(config)
+    const drivers = selected === null ? await driversFor(config, { env, trial }) : []
     const [isolation, git, instance] = await Promise.all([
-      examineIsolation(drivers, wantedDriver(config)),
+      selected === null ? examineIsolation(drivers, wanted) : isolationOf(selected, wanted),
       examineGit(path),
       examineInstance(running),
     ])
     const used = drivers.find(({ name }) => name === isolation.used) ?? null
     const findings = [
       ...isolation.findings,
-      ...(isQuick
+      ...(selected !== null
         ? []
         : [
             await examineTerminal(used),
@@ -177,7 +187,26 @@ export async function examineIsolation(
   wanted: 'auto' | DriverName,
 ): Promise<IsolationReport> {
   const { probeDrivers } = await loadDrivers()
-  const probed = await probeDrivers(drivers)
+  return describeIsolation(await probeDrivers(drivers), wanted)
+}
+
+/** Reports the isolation that an instance uses, and the stronger ones that it could not use. */
+const isolationOf = (
+  { driver, rejected, ...selected }: SelectedDriver,
+  wanted: 'auto' | DriverName,
+): Promise<IsolationReport> =>
+  describeIsolation(
+    [
+      ...rejected.map(({ name, ...why }) => ({ name, probe: { available: false as const, ...why } })),
+      { name: driver.name, probe: { available: true, ...selected } },
+    ],
+    wanted,
+  )
+
+async function describeIsolation(
+  probed: readonly ProbedDriver[],
+  wanted: 'auto' | DriverName,
+): Promise<IsolationReport> {
   const used = probed.find(
     ({ name, probe }) => probe.available && (wanted === 'auto' ? name !== 'none' : wanted === name),
   )

@@ -37,6 +37,7 @@ export {
   type Limits,
   NO_WISH,
   type Placement,
+  type Probe,
   type Remains,
   type Sender,
   type ServerHandle,

@@ -103,8 +103,8 @@ export interface ReadyInfo {
 /** A berth that runs. */
 export interface Berth {
   readonly info: ReadyInfo
-  /** Whether each server has its own network, or shares this machine's. */
-  readonly network: 'own' | 'shared'
+  /** What runs its servers. */
+  readonly selected: SelectedDriver
   /** Resolves when the servers that ran at the last stop run again. */
   readonly recovered: Promise<void>
   /** Ends every process, closes everything and removes an ephemeral directory. Further calls are harmless. */
@@ -302,7 +302,7 @@ async function start(
       started_in_ms: Math.round(dependencies.sinceStartMs()),
       sign_in_url: `${baseUrl}${links.issue({ accountId: null }, START_LINK_MS).path}`,
     },
-    network: selected.network,
+    selected,
     recovered,
     stop: () => {
       if (stopping === undefined) dataDirectory.markEnding()

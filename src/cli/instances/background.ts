@@ -47,7 +47,7 @@ export async function background(
     await berth.recovered
     const { fd, path } = log.open(berth.info.data_dir)
     unregister = registerInstance(berth.info, startedBy, env)
-    const report: BackgroundReady = { ready: berth.info, log: path, network: berth.network }
+    const report: BackgroundReady = { ready: berth.info, log: path, network: berth.selected.network }
     write = log.write
     try {
       writeLineSync(JSON.stringify(report))

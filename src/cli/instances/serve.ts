@@ -37,7 +37,7 @@ export async function runService(flags: Record<string, unknown>, context: Proces
         isConsole && context.stdin.isTTY
           ? 'Stop with q or Ctrl-C; ? lists the other keys.'
           : 'Stop with Ctrl-C.',
-      network: berth.network,
+      network: berth.selected.network,
     })
     if (isNew && !config.json) await noteParentDirectory(berth.info.data_dir, context)
     if (isConsole) {

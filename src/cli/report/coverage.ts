@@ -95,17 +95,34 @@ interface CoveredRun {
   readonly ended_at: string
 }
 
-/** Compares responses with the OpenAPI document. */
+/** An operation of the API's OpenAPI document. */
+export interface DocumentedOperation extends Pick<CoveredOperation, 'operation' | 'method' | 'path'> {
+  /** Statuses of its responses, ascending. */
+  readonly documented: readonly number[]
+}
+
+/** Returns the operations of an OpenAPI document in its order. */
+export const documentedOperations = ({ paths }: OpenApiDocument): DocumentedOperation[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { operationId, responses }]) => ({
+      operation: operationId,
+      method: method.toUpperCase(),
+      path,
+      // `default` is for statuses that it does not list.
+      documented: Object.keys(responses)
+        .filter((status) => status !== 'default')
+        .map(Number)
+        .sort(ascending),
+    })),
+  )
+
+/** Compares responses with the operations of the OpenAPI document. */
 export function coverageReport(
   seen: ObservedResponses,
-  document: OpenApiDocument,
+  described: readonly DocumentedOperation[],
   run: CoveredRun,
 ): CoverageReport {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, { operationId, responses }]) =>
-      operationCoverage({ operation: operationId, method: method.toUpperCase(), path }, responses, seen),
-    ),
-  )
+  const operations = described.map((operation) => operationCoverage(operation, seen))
   const documented = operations.flatMap(({ statuses, missing, undocumented }) => [
     ...Object.keys(statuses).filter((status) => !undocumented.includes(Number(status))),
     ...missing,
@@ -135,17 +152,11 @@ export function coverageReport(
 }
 
 function operationCoverage(
-  operation: Pick<CoveredOperation, 'operation' | 'method' | 'path'>,
-  responses: object,
+  { documented, ...operation }: DocumentedOperation,
   { operations }: ObservedResponses,
 ): CoveredOperation {
   const seen = operations[operation.operation] ?? {}
   const statuses = Object.keys(seen).map(Number)
-  // `default` is for statuses that it does not list.
-  const documented = Object.keys(responses)
-    .filter((status) => status !== 'default')
-    .map(Number)
-    .sort(ascending)
   return {
     ...operation,
     requests: total(Object.values(seen)),

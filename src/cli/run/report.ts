@@ -1,6 +1,7 @@
 import { appendFileSync, closeSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import type { SelectedDriver } from '../../compute/compute.ts'
 import { StartupError } from '../../errors.ts'
 import { machineNow, toIso } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
@@ -53,6 +54,7 @@ export class RunReport {
   readonly #context: ProcessContext
   #place: Place
   readonly #beganAt = toIso(machineNow())
+  #selected: SelectedDriver | null = null
 
   private constructor(place: Place, options: ReportOptions, context: ProcessContext) {
     this.#place = place
@@ -122,11 +124,10 @@ export class RunReport {
         },
         baseUrl,
         record: this.record,
-        doctor: () => examined(this.#context),
+        doctor: () => examined(this.#context, this.#selected),
         coverage: coverage === undefined ? null : resolve(cwd, coverage),
         junit: junit === undefined ? null : resolve(cwd, junit),
-        stays: (outcome) =>
-          this.#place.stays === 'always' || (this.#place.stays === 'failed' && outcome !== 0),
+        stays: (outcome) => this.#stays(outcome),
         judge: (finished) => this.#judge(exitCode, finished),
       })
       if (coverage !== undefined && report.problems.length === 0)
@@ -152,17 +153,25 @@ export class RunReport {
 
   /**
    * Takes the exit code of the command, before the instance is stopped: of a run at a desk that passed, or that a person has interrupted,
-   * nothing is kept.
+   * nothing is kept. What enforces limits can only be found out while the instance runs.
    */
-  commandEnded(exitCode: number, isInterrupted: boolean): void {
+  async commandEnded(exitCode: number, isInterrupted: boolean, selected: SelectedDriver): Promise<void> {
     if (isInterrupted && this.#place.stays === 'failed') this.#place = { ...this.#place, stays: 'never' }
     if (!this.#isNeeded(exitCode)) this.record.drop()
+    if (!this.#stays(exitCode)) return
+    const enforced = await selected.enforced().catch(() => null)
+    if (enforced !== null) this.#selected = { ...selected, enforced: async () => enforced }
+  }
+
+  /** Reports whether the report of a run with this exit code stays. */
+  #stays(exitCode: number): boolean {
+    return this.#place.stays === 'always' || (this.#place.stays === 'failed' && exitCode !== 0)
   }
 
   /** Reports whether anything is to be made of what was recorded. */
   #isNeeded(exitCode: number): boolean {
     const { coverage, coverageMin, junit, strict } = this.#options
-    if (this.#place.stays === 'always' || (this.#place.stays === 'failed' && exitCode !== 0)) return true
+    if (this.#stays(exitCode)) return true
     const files = [coverage, junit, this.#context.env.GITHUB_STEP_SUMMARY || undefined]
     return strict || coverageMin !== undefined || files.some((file) => file !== undefined)
   }
@@ -202,10 +211,10 @@ export class RunReport {
 }
 
 /** Returns what this machine offers, or why that is not known: the report is written anyway. The instance must be over. */
-async function examined(context: ProcessContext): Promise<object> {
+async function examined(context: ProcessContext, selected: SelectedDriver | null): Promise<object> {
   try {
     const { examine } = await import('../doctor.ts')
-    return await examine(undefined, context, 'run', true)
+    return await examine(undefined, context, 'run', selected)
   } catch (error) {
     return { error: messageOf(error) }
   }

@@ -91,7 +91,7 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
   } finally {
     relay.childExited(() => berth.abandon())
     if (!own.leave) reportLeft(await processes.end(null))
-    report?.commandEnded(code, relay.received !== null)
+    await report?.commandEnded(code, relay.received !== null, berth.selected)
     await berth.stop()
     unregister()
     releasePorts()
