@@ -94,6 +94,9 @@ export interface Sandbox {
    */
   readonly caches: string
 
+  /** Whether its programs are those of an image, and not this machine's; missing if not. */
+  readonly hasImage?: boolean
+
   /** The server's handle from this start on; missing if it stays the same. */
   readonly handle?: ServerHandle | undefined
 

@@ -37,8 +37,8 @@ const BASES = [
   'ubuntu:latest',
 ]
 
-/** Packages of Debian in a root that is made here, with those that they need. */
-const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3-minimal', 'util-linux']
+/** Packages of Debian in a root that is made here, with those that they need. Python with its library, for apps. */
+const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3', 'python3-venv', 'util-linux']
 
 /** The image of such a root. Podman takes no other tag for it. */
 const DEBIAN_ROOT = 'berth-base:latest'

@@ -52,6 +52,7 @@ interface RemoteStart {
  * over. So nothing that sandboxd says is trusted beyond its own server.
  */
 export class RemoteSandbox extends SandboxBase implements Sandbox {
+  readonly hasImage = true
   readonly home: string
   readonly tools: string
   readonly caches: string

@@ -13,6 +13,8 @@ export interface Machine {
    * @param options what it is called with; the option that prints its version by default
    */
   check(program: string, options?: readonly string[]): Promise<ToolCheck>
+  /** Whether its programs are those of an image; missing if not. */
+  readonly hasImage?: boolean
   /** Memory of the server in bytes; null if it is not known. */
   readonly memoryBytes: number | null
 }

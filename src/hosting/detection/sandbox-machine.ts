@@ -46,6 +46,10 @@ export class SandboxMachine implements Machine {
     return once(this.#checks, command, async () => checkOf(await this.#run(command)))
   }
 
+  get hasImage(): boolean {
+    return this.#sandbox.hasImage ?? false
+  }
+
   get memoryBytes(): number {
     return this.#sandbox.faultInjection.memory.limit
   }

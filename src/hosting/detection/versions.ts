@@ -152,7 +152,7 @@ export async function chooseTools(needs: readonly ToolNeed[], machine: Machine):
       continue
     }
     if (chosen === null) {
-      problem ??= problemOf(name, wishes, available)
+      problem ??= problemOf(name, wishes, available, machine.hasImage ?? false)
       continue
     }
     if (!chosen.isDefault && chosen.bin !== null) path.push(chosen.bin)
@@ -198,17 +198,28 @@ function distance(version: string, pin: string): number {
   }, 0)
 }
 
-function problemOf(name: string, wishes: readonly ToolNeed[], available: readonly Toolchain[]): string {
+function problemOf(
+  name: string,
+  wishes: readonly ToolNeed[],
+  available: readonly Toolchain[],
+  hasImage: boolean,
+): string {
   const strict = wishes.find(({ isStrict }) => isStrict)
   if (available.length === 0 || strict === undefined) {
     const wish =
       wishes.find(({ wanted }) => wanted !== null) ?? wishes.find(({ wantedBy }) => wantedBy !== null)
     const asked = wish ? `${wish.wanted === null ? '' : ` ${wish.wanted}`} (${wish.wantedBy})` : ''
+    if (hasImage)
+      return `This app needs ${titleOf(name)}${asked}, which the image of the server does not have. ${IMAGE_REMEDY}`
     return `This app needs ${titleOf(name)}${asked}, which is not installed on this machine, or not where servers see it. ${remedyOf(name)}, and restart berth and the project.`
   }
   const versions = available.map(({ version }) => version).join(', ')
-  return `This app needs ${titleOf(name)} ${strict.wanted} (${strict.wantedBy}), and the server has ${versions}. Install a version that fits, and restart berth.`
+  return `This app needs ${titleOf(name)} ${strict.wanted} (${strict.wantedBy}), and the server has ${versions}. ${hasImage ? IMAGE_REMEDY : 'Install a version that fits, and restart berth.'}`
 }
+
+/** What helps where the programs are those of an image. */
+const IMAGE_REMEDY =
+  'Start berth with an image that has it, by --server-image or "berth engine prepare --base IMAGE", and restart the project.'
 
 /** What people call a tool, and how it is installed. */
 interface Tool {

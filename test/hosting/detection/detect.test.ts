@@ -797,3 +797,9 @@ class Folder implements Disposable {
     rmSync(this.path, { recursive: true, force: true })
   }
 }
+
+test('a tool that the image of a server lacks is had by another image', async () => {
+  const lacking = { ...having(), has: async () => false }
+  await expect(plan('go', lacking)).rejects.toThrow('apt install golang-go')
+  await expect(plan('go', { ...lacking, hasImage: true })).rejects.toThrow('--server-image')
+})

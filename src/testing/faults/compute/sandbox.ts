@@ -70,6 +70,14 @@ export class FaultySandbox implements Sandbox {
     return this.#inner.caches
   }
 
+  get hasImage(): boolean {
+    return this.#inner.hasImage ?? false
+  }
+
+  get refusesUnixSockets(): boolean {
+    return this.#inner.refusesUnixSockets ?? false
+  }
+
   get home(): string {
     return this.#inner.home
   }
