@@ -181,6 +181,43 @@ export function engineImageTests(rig: () => EngineRig): void {
       await sandbox.stop()
     }, 60_000)
 
+    test('gives its variables to commands, and none that the engine or berth has set', async () => {
+      const client = rig().client()
+      const Env = [
+        'PATH=/opt/own/bin:/usr/bin:/bin',
+        'OWN_HOME=/opt/own',
+        'LANG=POSIX',
+        'HOME=/root',
+        'HTTPS_PROXY=http://a:secret@proxy.test',
+      ]
+      const made = (await client.json('POST', '/containers/create', {
+        body: { Image: 'berth-base:latest', Cmd: ['true'] },
+      })) as { Id: string }
+      try {
+        const query = { container: made.Id, repo: 'own-variables', tag: 'latest' }
+        await client.send('POST', '/commit', { query, body: { Env } })
+      } finally {
+        await client.send('DELETE', `/containers/${made.Id}`, { query: { force: '1' } })
+      }
+      const driver = rig().driver(newDirectory())
+      const handle = await driver.create('srv_a', { image: 'own-variables:latest', root: false })
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      const { stdout } = await run(sandbox, 'env')
+      const variables = new Map(stdout.split('\n').map((line) => line.split(/=(.*)/s, 2) as [string, string]))
+      expect(Object.fromEntries(variables)).toMatchObject({
+        OWN_HOME: '/opt/own',
+        LANG: 'POSIX',
+        HOME: '/workspace',
+        PATH: expect.stringMatching(
+          /^\/opt\/berth\/front:\/opt\/own\/bin:\/usr\/bin:\/bin:.*:\/opt\/berth\/bin$/,
+        ),
+      })
+      expect(
+        [...variables.keys()].filter((name) => /proxy|^BUN_|HOSTNAME|MIMALLOC|UV_THREAD/i.test(name)),
+      ).toEqual([])
+      await sandbox.stop()
+    }, 60_000)
+
     test('without glibc is refused with a sentence', async () => {
       const empty = Bun.spawnSync(['tar', '-c', '-C', newDirectory(), '.']).stdout
       const query = { fromSrc: '-', repo: 'no-libc', tag: 'latest' }

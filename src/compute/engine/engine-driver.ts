@@ -23,6 +23,7 @@ import {
   CACHES_PATH,
   type Engine,
   EXECUTABLE_PATH,
+  IMAGE_PATH,
   type InstanceEnd,
   TOOLS_PATH,
   WORKSPACE_PATH,
@@ -30,9 +31,6 @@ import {
 import { EngineServer, type ServerContext } from './engine-server.ts'
 import { type EngineHandle, engineHandle, isEngineHandle, newName } from './names.ts'
 import { EngineNotes } from './owner.ts'
-
-/** The PATH of an image that sets none. */
-const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** The size of a storage whose server's limits are not known yet. */
 const UNKNOWN_STORAGE_BYTES = 10 * 2 ** 30
@@ -292,6 +290,8 @@ export class EngineDriver implements ComputeDriver {
     const url = baseUrl('own')
     return {
       ...baseEnvironment(WORKSPACE_PATH, 'berth', tools.extend(IMAGE_PATH, WORKSPACE_PATH), '/tmp'),
+      // That of an image, below its GOPATH, is read-only.
+      GOBIN: join(WORKSPACE_PATH, 'go/bin'),
       ...environment(serverId, { tools: TOOLS_PATH, home: WORKSPACE_PATH, caches: CACHES_PATH }),
       ...(url === null ? {} : { BERTH_BASE_URL: url }),
     }

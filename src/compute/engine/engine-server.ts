@@ -20,6 +20,7 @@ import {
   type Engine,
   type EngineInstance,
   EXECUTABLE_PATH,
+  IMAGE_PATH,
   type InstanceEnd,
   LISTEN_PATH,
   TOOLS_PATH,
@@ -278,6 +279,10 @@ export class EngineServer {
         workspace: WORKSPACE_PATH,
         caches: CACHES_PATH,
         env: context.environment(server),
+        inherited: {
+          except: [...Object.keys(SANDBOXD_ENVIRONMENT), ...(instance.variables ?? [])],
+          path: IMAGE_PATH,
+        },
         marker,
         confinement: UNCONFINED,
         watch: { memoryBytes: limits.memoryBytes, processes: limits.processes },

@@ -137,6 +137,8 @@ export interface EngineInstance {
   readonly labels: EngineLabels
   /** The machine on which it runs, as the engine names it; null if the engine has one alone or has not chosen yet. */
   readonly node: string | null
+  /** Names of further variables of process 1 that the engine has set, in the place of its image; none by default. */
+  readonly variables?: readonly string[]
 }
 
 /** Why an instance has ended. */
@@ -170,6 +172,9 @@ export const TOOLS_PATH = '/opt/berth'
 
 /** Absolute path of berth's executable in the image. */
 export const EXECUTABLE_PATH = '/opt/berth/lib/berth'
+
+/** The PATH of an image that sets none. */
+export const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** Numeric user and group of commands that are not root. */
 export const SERVER_USER = 1000

@@ -21,7 +21,13 @@ interface ContainerStatus {
 
 /** A Pod, as far as berth reads it. */
 export interface Pod extends KubernetesObject {
-  readonly spec: { readonly nodeName?: string }
+  readonly spec: {
+    readonly nodeName?: string
+    readonly containers?: readonly {
+      readonly name: string
+      readonly env?: readonly { readonly name: string }[]
+    }[]
+  }
   readonly status: {
     readonly phase: string
     readonly reason?: string
@@ -51,6 +57,8 @@ export const instanceOf = ({ metadata, spec }: Pod): EngineInstance => ({
   name: metadata.name,
   labels: labelsFromText(metadata.labels),
   node: spec.nodeName ?? null,
+  // What changes pods may have added some.
+  variables: (spec.containers?.find(({ name }) => name === CONTAINER)?.env ?? []).map(({ name }) => name),
 })
 
 /** Returns why a pod will not start, as sentences; null if it may. */

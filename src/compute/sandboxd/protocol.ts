@@ -130,6 +130,14 @@ export const BLANK_SOCKETS = [AF_INET, AF_INET6].flatMap((domain) =>
  */
 export const RULES_SOCKET = { domain: AF_NETLINK, type: SOCK_RAW, protocol: NETLINK_NETFILTER }
 
+/** What of sandboxd's own variables is not the image's. */
+export interface InheritedVariables {
+  /** Names of variables that whoever started sandboxd has set. */
+  except: readonly string[]
+  /** The part of the PATH of `env` that stands for the image's. */
+  path: string
+}
+
 /** Payload of `configure`, the first frame: how commands run in this sandbox. */
 export interface SandboxdConfiguration {
   /** Absolute path of the workspace as commands see it; their home directory. */
@@ -138,6 +146,8 @@ export interface SandboxdConfiguration {
   caches?: string
   /** The clean base environment of every command. */
   env: Record<string, string>
+  /** How commands inherit the variables that the image has given sandboxd; absent if there is no image. `env` is before them. */
+  inherited?: InheritedVariables
   /** First 24 hex digits of every command's INVOCATION_ID: data directory and server. */
   marker: string
   confinement: Confinement

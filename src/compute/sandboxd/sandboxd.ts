@@ -1,5 +1,6 @@
 import { closeSync, read, writeSync } from 'node:fs'
 import { messageOf } from '../../runtime/error-info.ts'
+import { processEnvironment } from '../../runtime/process-environment.ts'
 import { VERSION } from '../../runtime/version.ts'
 import { loadLibc, loadMemoryMeter } from '../../system/calls.ts'
 import { confine } from '../../system/linux/confinement.ts'
@@ -10,6 +11,7 @@ import { findDescendants, killAll, LISTEN, readChildren, STDIO, terminate } from
 import type { TerminalSize } from '../sandbox.ts'
 import { FrameChannel } from './channel.ts'
 import { Command, type CommandContext } from './command.ts'
+import { withImageVariables } from './image-variables.ts'
 import {
   BLANK_SOCKETS,
   CHUNK,
@@ -143,7 +145,11 @@ class Sandboxd {
   #configure(configuration: SandboxdConfiguration): void {
     const { libc, channel } = this.#options
     const { rlimits, watch } = configuration
-    this.#configuration = configuration
+    const { env, inherited } = configuration
+    this.#configuration =
+      inherited === undefined
+        ? configuration
+        : { ...configuration, env: withImageVariables(env, processEnvironment(), inherited) }
     libc.limit('core', 0)
     if (process.pid === 1) libc.ignoreSignals()
     if (rlimits.fileBytes !== undefined) libc.limit('fileBytes', rlimits.fileBytes)
