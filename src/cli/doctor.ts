@@ -135,7 +135,7 @@ async function driversFor(
   config: Config,
   { env, trial }: { env: ProcessContext['env']; trial: string },
 ): Promise<ComputeDriver[]> {
-  const { localDrivers, openEngine } = await loadDrivers()
+  const { localDrivers, NO_PROVISIONS, openEngine } = await loadDrivers()
   const { compute, isolation } = config
   const logger = createLogger('silent', () => {}, Date.now)
   const local = localDrivers({
@@ -152,10 +152,7 @@ async function driversFor(
     ...{ config, logger, variables: env, version: versionInfo().version },
     dataDir: trial,
     ephemeral: true,
-    baseUrl: () => null,
-    environment: () => ({}),
-    prepareCaches: async () => {},
-    provide() {},
+    ...NO_PROVISIONS,
   })
   if (compute !== 'auto') return [(await opening).driver]
   const engine = await opening.catch(() => null)

@@ -1,6 +1,7 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { EndedDirectory, EngineRemain } from '../compute/compute.ts'
 import {
   killAll,
   listProcesses,
@@ -36,6 +37,7 @@ import {
 } from '../storage/data-directory.ts'
 import { processes } from '../system/processes.ts'
 import type { Print } from './command.ts'
+import { EngineLeaks } from './engine-leaks.ts'
 import { findDataDirectory } from './find-instance.ts'
 import { directoriesHeldBy, realPath } from './instances/directory-lock.ts'
 import { registeredDirectories, staleEntries, unregisterFile } from './instances/registry.ts'
@@ -45,8 +47,8 @@ import type { OutputStream, ProcessContext } from './process-context.ts'
 
 /** Something that an instance has left behind after its end. */
 export interface Leak {
-  kind: 'process' | 'directory' | 'group' | 'entry' | 'file'
-  /** A pid or a path. */
+  kind: 'process' | 'directory' | 'group' | 'entry' | 'file' | EngineRemain['kind']
+  /** A pid, a path, or a name on an engine. */
   id: string
   /** Description, in words. */
   detail: string
@@ -65,6 +67,9 @@ interface LeakScope extends Pick<ProcessContext, 'env' | 'cwd'> {
 /** Options of `doctor --leaks`. */
 interface LeakOptions {
   data?: string | undefined
+  /** What servers ran on, and the address of a Docker engine, as for serve. */
+  compute?: string | undefined
+  engine?: string | undefined
   fix: boolean
   /** The id of the kept directory to remove. */
   fixKept?: string | undefined
@@ -95,6 +100,10 @@ const NOUNS: Record<Leak['kind'], string> = {
   group: 'control group',
   entry: 'entry',
   file: 'file',
+  container: 'container',
+  pod: 'pod',
+  volume: 'volume',
+  claim: 'claim',
 }
 
 /**
@@ -104,7 +113,7 @@ const NOUNS: Record<Leak['kind'], string> = {
 export async function reportLeaks(
   context: ProcessContext,
   print: Print,
-  { data, fix, fixKept, yes }: LeakOptions,
+  { data, fix, fixKept, yes, compute, engine }: LeakOptions,
 ): Promise<number> {
   const { env, cwd } = context
   const scope = { data, env, cwd }
@@ -123,9 +132,12 @@ export async function reportLeaks(
     )
     return 0
   }
-  const leaks = findLeaks(scope)
+  await using onEngine = await EngineLeaks.find(endedDirectories(scope), context, { data, compute, engine })
+  const leaks = [...findLeaks(scope), ...onEngine.leaks]
   const kept = lookForKept()
-  const left = fix && leaks.length > 0 ? await removeLeaks(scope) : leaks
+  if (fix) await onEngine.remove(() => endedDirectories(scope))
+  const left =
+    fix && leaks.length > 0 ? [...(await removeLeaks(scope, onEngine.directories)), ...onEngine.leaks] : leaks
   const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
   await print({ ok: left.length === 0, leaks: left, removed, kept }, (_, { out }) => {
     return [
@@ -192,9 +204,10 @@ export function findLeaks(scope: LeakScope): Leak[] {
 /**
  * Removes the leaks that `findLeaks` finds.
  *
+ * @param needed directories that stay, because they name what is left on an engine
  * @returns the leaks that could not be removed
  */
-async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
+async function removeLeaks(scope: LeakScope, needed: ReadonlySet<string>): Promise<Leak[]> {
   // Looks again before each kill, to spare instances that have started meanwhile.
   await killAll(() => {
     const own = ownProcesses()
@@ -203,7 +216,7 @@ async function removeLeaks(scope: LeakScope): Promise<Leak[]> {
   })
   for (const { kind, id } of findLeaks(scope)) {
     if (kind === 'group') removeGroups(groupsBelow(id))
-    else if (kind === 'directory') removeTemporary(id)
+    else if (kind === 'directory' && !needed.has(id)) removeTemporary(id)
     else if (kind === 'entry') unregisterFile(id)
     else if (kind === 'file') rmSync(id, { force: true })
   }
@@ -222,6 +235,15 @@ function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[
     ],
     temporary,
   }
+}
+
+/** Returns the known data directories on which no instance runs. */
+function endedDirectories(scope: LeakScope): EndedDirectory[] {
+  const { directories, temporary } = knownDirectories(scope)
+  const { live } = classifyDirectories(directories, heldDirectories(ownProcesses()))
+  return directories
+    .filter((path) => !live.has(markerOf(path)))
+    .map((path) => ({ path, isAbandoned: temporary.includes(path) }))
 }
 
 function classifyDirectories(known: readonly string[], held: readonly string[]): KnownDirectories {

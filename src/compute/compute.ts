@@ -44,6 +44,7 @@ export {
   type ServerWish,
 } from './driver.ts'
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
+export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
 export type { ProvidedNetwork } from './local/network/server-network.ts'
 
@@ -52,6 +53,9 @@ export const loadDrivers = () => import('./drivers.ts')
 
 /** Loads what makes images of servers. */
 export const loadImages = () => import('./docker/prepare-image.ts')
+
+/** Loads what finds that which ended berths have left on engines. */
+export const loadEngineRemains = () => import('./engine/remains.ts')
 
 /** Milliseconds after the start of berth in which nobody waits for spare servers, so they take no time from it. */
 const FIRST_MS = 1_000

@@ -29,6 +29,14 @@ export interface ServerProvisions {
   provide?(serverId: string, network: ProvidedNetwork): void | Promise<void>
 }
 
+/** Provides nothing to servers. */
+export const NO_PROVISIONS: Required<ServerProvisions> = {
+  baseUrl: () => null,
+  environment: () => ({}),
+  prepareCaches: async () => {},
+  provide() {},
+}
+
 /** What compute needs from the process that runs it. */
 export interface ComputeDependencies extends ServerProvisions {
   /** The command by which berth starts itself again. */
@@ -57,10 +65,7 @@ export function localDrivers(
     machinePorts: [],
     projectPorts: null,
     allowUnixSockets: false,
-    baseUrl: () => null,
-    environment: () => ({}),
-    prepareCaches: async () => {},
-    provide: () => {},
+    ...NO_PROVISIONS,
     ...options,
     workspace: (dir, caches) => new LocalWorkspace(dir, undefined, undefined, caches),
   }

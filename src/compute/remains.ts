@@ -1,6 +1,7 @@
 /** What servers leave when berth is killed: control groups, mounts, open ports, users and directories. */
 
 export { isServerUser } from './bubblewrap/server-users.ts'
+export { hasEngineNotes } from './engine/owner.ts'
 export {
   ABANDONED_MS,
   allDataDirectoryGroups,

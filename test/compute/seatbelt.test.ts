@@ -244,7 +244,7 @@ test('an engine is chosen before Seatbelt, and Seatbelt before nothing', async (
       } as DriverChoice)
     ).driver.name
   expect(await chosen({})).toBe('docker')
-  expect(await chosen({ open: open(false) } as Partial<DriverChoice>)).toBe('seatbelt')
+  expect(await chosen({ open: open(false) } as unknown as Partial<DriverChoice>)).toBe('seatbelt')
   expect(await chosen({ compute: 'local' })).toBe('seatbelt')
   expect(await chosen({ isolation: 'seatbelt' })).toBe('seatbelt')
   await expect(

@@ -5,6 +5,7 @@ import { contract } from '../compute/conformance.ts'
 import { type EngineKind, EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
 import { everyCombination } from '../support/thorough.ts'
 import { engineFaultTests, engineImageTests, engineLimitTests, engineStockTests } from './docker-faults.ts'
+import { engineLeakTests } from './docker-leaks.ts'
 
 /** Tests servers on an engine that is started for that; is passed over with the reason where this machine lacks one. */
 function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void {
@@ -31,6 +32,7 @@ onEngine('docker', (rig) => {
   engineLimitTests(rig)
   engineStockTests(rig)
   engineImageTests(rig)
+  engineLeakTests(rig)
   // Last: it restarts the engine.
   engineFaultTests(rig)
 })

@@ -24,9 +24,16 @@ export const doctor = action({
       'serve',
       'run',
     ]),
-    leaks: flag('look for what instances that were killed have left: processes, ports, directories'),
+    leaks: flag(
+      'look for what instances that were killed have left: processes, ports, directories, containers',
+    ),
     fix: flag('with --leaks: remove it'),
     fixKept: textOption('ID', 'with --leaks: remove the files of a server that the database does not name'),
+    compute: choiceOption('KIND', 'with --leaks: what servers ran on, as for serve [BERTH_COMPUTE]', [
+      'docker',
+      'kubernetes',
+    ]),
+    engine: textOption('ADDRESS', 'with --leaks: the engine, as for serve [BERTH_ENGINE]'),
     yes: flag('with --fix-kept: ask nothing', { short: 'y' }),
   },
   help: `
@@ -35,14 +42,20 @@ Files of servers that the database does not name, as after it was lost, are kept
 What belongs to an instance that runs is never reported, and neither is anything of other users.
 `,
   async run({ session: { context }, options, print }) {
-    const { data, leaks, fix, fixKept, yes, json } = options
+    const { data, leaks, fix, fixKept, yes, json, compute, engine } = options
     if (fixKept !== undefined && !leaks)
       throw new UsageError('--fix-kept belongs to --leaks: berth doctor --leaks --fix-kept ID')
     if (fix && !leaks) throw new UsageError('--fix belongs to --leaks: berth doctor --leaks --fix')
     if (leaks) {
       const { reportLeaks } = await import('../leaks.ts')
-      return reportLeaks(context, print, { data, fix: fix ?? false, fixKept, yes: yes ?? false })
+      return reportLeaks(context, print, {
+        ...{ data, compute, engine, fixKept },
+        fix: fix ?? false,
+        yes: yes ?? false,
+      })
     }
+    if (compute !== undefined || engine !== undefined)
+      throw new UsageError('--compute and --engine belong to --leaks: berth doctor --leaks --engine ADDRESS')
     const { examine } = await import('../doctor.ts')
     const report = await examine(data, context, options.for)
     await print(report, ({ version, bun, system, findings }, { out }) => {

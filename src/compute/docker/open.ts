@@ -69,6 +69,7 @@ export function openDocker(options: OpenOptions): OpenedEngine {
   const image = config.serverImage ?? ownImage(version)
   return {
     driver: new EngineDriver({ ...options, engine, name, image, leaseMs: config.serverLeaseMs }),
+    engine,
     isLocal,
     hasImage: () => engine.hasImage(image),
   }

@@ -1,5 +1,6 @@
 import type { ComputeConfig } from '../../config/compute.ts'
 import type { ComputeDriver } from '../driver.ts'
+import type { Engine } from './engine.ts'
 import type { EngineDriverOptions } from './engine-driver.ts'
 
 /** What the driver of an engine is made from. */
@@ -14,6 +15,7 @@ export interface OpenOptions extends Omit<EngineDriverOptions, 'engine' | 'name'
 /** The driver of an engine to which nothing was sent yet. */
 export interface OpenedEngine {
   readonly driver: ComputeDriver
+  readonly engine: Engine
   /** Whether a socket of this machine leads there. */
   readonly isLocal: boolean
   /** Reports whether it has the image of servers. Throws `ComputeError`. */

@@ -63,3 +63,6 @@ export class EngineNotes {
     return owner
   }
 }
+
+/** Reports whether servers of a data directory were ever on an engine. */
+export const hasEngineNotes = (dataDir: string): boolean => new EngineNotes(dataDir).hasOwner

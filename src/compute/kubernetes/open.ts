@@ -27,6 +27,7 @@ export async function openKubernetes(options: OpenOptions): Promise<OpenedEngine
   const name = `Kubernetes at ${access.server}`
   return {
     driver: new EngineDriver({ ...options, engine, name, image, leaseMs: serverLeaseMs }),
+    engine,
     isLocal: false,
     // Nodes alone know their images: a start says which is missing.
     hasImage: async () => true,
