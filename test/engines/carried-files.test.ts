@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { version } from '../../package.json'
 import type { KeyedInfo } from '../support/berth.ts'
 import { EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
 import { until } from '../support/processes.ts'
@@ -137,4 +138,28 @@ describe.skipIf(missing !== null)('the state of an instance whose servers are on
     expect((await call(back, 'GET', `/servers/${id}/compute`)).body.compute).toBe('local')
     await stop()
   }, 120_000)
+
+  test('fixtures choose the image of a server, which never changes', async () => {
+    const path = join(directory, 'image.json')
+    const image = `berth-server:${version}`
+    writeFileSync(path, JSON.stringify({ servers: { api: { image } } }))
+    const first = await instance('image', 'docker', ['--fixtures', path])
+    const [{ id }] = (await call(first, 'GET', '/servers')).body.servers
+    expect((await call(first, 'GET', `/servers/${id}/compute`)).body.image).toBe(image)
+    await stop()
+    writeFileSync(path, JSON.stringify({ servers: { api: { image: 'other:1' } } }))
+    const args = [
+      '--port',
+      '0',
+      '--data',
+      join(directory, 'image'),
+      '--fixtures',
+      path,
+      '--compute',
+      'docker',
+    ]
+    const second = serve([...args, '--engine', `unix://${rig.socket}`, '--server-images', 'other:*'])
+    expect(await second.child.exited).toBe(1)
+    expect(await second.stderr).toContain(`has the image ${image}, which never changes`)
+  }, 60_000)
 })

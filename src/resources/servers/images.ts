@@ -40,18 +40,18 @@ export class ServerImages {
     if (compute === 'local' && (image !== undefined || isRoot)) {
       const field = image === undefined ? 'root' : 'image'
       throw badRequest(
-        `"${field}" in the query: servers here see the system of this machine and have no image. Leave it out, or start berth with --compute docker or kubernetes.`,
+        `"${field}": servers here see the system of this machine and have no image. Leave it out, or start berth with --compute docker or kubernetes.`,
       )
     }
     if (image !== undefined && !this.#permits(image)) {
       const known = [...this.#configured(), ...this.#permitted.serverImages]
       throw badRequest(
-        `"image" in the query: ${JSON.stringify(image)} is not among the images that callers may choose${known.length === 0 ? '' : ` (${known.join(', ')})`}. Choose one of them, or start berth with --server-images ${image}.`,
+        `"image": ${JSON.stringify(image)} is not among the images that callers may choose${known.length === 0 ? '' : ` (${known.join(', ')})`}. Choose one of them, or start berth with --server-images ${image}.`,
       )
     }
     if (isRoot && !allowRoot) {
       throw badRequest(
-        '"root" in the query: commands may not be root of their server here. Leave it out, or start berth with --allow-root.',
+        '"root": commands may not be root of their server here. Leave it out, or start berth with --allow-root.',
       )
     }
     return { image: image ?? this.byDefault(tier).image, root: isRoot }

@@ -75,7 +75,8 @@ export class ServersService {
   readonly #clock: Clock
   readonly #logger: Logger
   readonly #compute: Compute
-  readonly #images: ServerImages
+  /** Decides with which system servers are made. */
+  readonly images: ServerImages
   readonly #plans: Plans
   readonly #admission: Admission
   readonly #metering: Metering
@@ -98,7 +99,7 @@ export class ServersService {
     this.#clock = clock
     this.#logger = logger
     this.#compute = compute
-    this.#images = dependencies.images
+    this.images = dependencies.images
     this.#plans = plans
     this.#admission = new Admission(plans, (accountId) => this.#records.count(accountId))
     this.#metering = metering
@@ -190,7 +191,7 @@ export class ServersService {
     const { handle, status } = this.getRow(caller, id)
     const { image, root, node, cause } = this.#compute.driver.placement(handle)
     const state = cause === null ? status : 'unreachable'
-    return { compute: this.#images.compute, image, root, node, state, cause }
+    return { compute: this.images.compute, image, root, node, state, cause }
   }
 
   /**
@@ -202,7 +203,7 @@ export class ServersService {
   async create(caller: Caller, params: ServerCreate, system: ServerSystem = {}): Promise<CreatedServer> {
     const chosen = { ...DEFAULTS, ...params }
     const { tier } = chosen
-    const wish = this.#images.choose(tier, system)
+    const wish = this.images.choose(tier, system)
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
     try {
@@ -352,7 +353,7 @@ export class ServersService {
   /** Ends the remains of an earlier berth, and starts the servers that ran when it ended. */
   async recover(): Promise<void> {
     await this.#lifecycle.recover()
-    this.#compute.prepare(limitsOf(this.#plans.base, DEFAULTS.tier), this.#images.byDefault(DEFAULTS.tier))
+    this.#compute.prepare(limitsOf(this.#plans.base, DEFAULTS.tier), this.images.byDefault(DEFAULTS.tier))
   }
 
   /** Measures the files of a server soon, if it exists. */

@@ -6,7 +6,7 @@ import { BudgetCap, CreditsUsed, PlanOverrides } from '../../resources/accounts/
 import { AppDirectory } from '../../resources/projects/app-directory.ts'
 import { ProjectSource } from '../../resources/projects/sources/model.ts'
 import { Lifecycle, ProjectKind, Visibility } from '../../resources/projects/traits.ts'
-import { ServerCreate } from '../../resources/servers/model.ts'
+import { ServerCreate, ServerSystem } from '../../resources/servers/model.ts'
 import { TemplateId } from '../../resources/templates/model.ts'
 import { SubscribedEvent, URL_LIMIT } from '../../resources/webhooks/model.ts'
 import { FixtureFault } from '../faults/fault.ts'
@@ -124,6 +124,7 @@ const account = Type.Optional(reference('Name of an account of the files; withou
 const Server = closed('FixtureServer', {
   account,
   ...ServerCreate.properties,
+  image: ServerSystem.properties.image,
   status: Type.Optional(
     oneOf(['running', 'sleeping'], {
       $id: 'FixtureServerStatus',

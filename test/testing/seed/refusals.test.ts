@@ -67,6 +67,7 @@ test('a value that the API would refuse stops the start with its place in the fi
       {},
       /"servers\.second": .*has used 0 of its budget of 0/,
     ],
+    [withServer({ image: 'python:3.13' }), {}, /"servers\.\w+\.image": .*have no image/],
     [withProject({ template: 'none' }), {}, /wrong\.template": expected one of static-site, .*got "none"/],
     [withProject({}), { plan: { projects: { small: 0 } } }, /allows 0 projects on a small server/],
     [{ ...GOOD, webhooks: { w: { url: 'http://127.0.0.1:9/' } } }, {}, /"webhooks\.w\.url": /],

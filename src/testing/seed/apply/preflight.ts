@@ -17,7 +17,7 @@ import { localReceiver } from './webhooks.ts'
 export async function preflight(context: ApplyContext): Promise<void> {
   const { fixtures } = context
   const names = [FIRST_ACCOUNT, ...fixtures.accounts.map(({ name }) => name)]
-  for (const name of new Set(names)) checkServers(context, name)
+  for (const name of new Set(names)) await checkServers(context, name)
   for (const one of fixtures.servers) checkFiles(context, one)
   await checkProjects(context)
   await checkWebhooks(context)
@@ -38,14 +38,14 @@ function planOf(context: ApplyContext, name: string): AccountPlan {
 /**
  * Returns the id of the existing server of an entry.
  *
- * @throws StartupError if it belongs to another account or has another tier
+ * @throws StartupError if it belongs to another account, or has another tier or image
  */
 function present(context: ApplyContext, one: FixtureEntry<ServerFixture>): string | undefined {
   const { records, services } = context
   const id = records.find('server', one.name)?.id
   const row = id === undefined ? undefined : services.servers.records.find(id)
   if (!row) return undefined
-  const { account, tier } = one.value
+  const { account, tier, image } = one.value
   const remedy = 'Delete it, give it another name in the file, or start on another data directory.'
   if (row.accountId !== context.accountId(account)) {
     throw one.error(`the server ${row.id} is there and belongs to another account. ${remedy}`, 'account')
@@ -56,11 +56,18 @@ function present(context: ApplyContext, one: FixtureEntry<ServerFixture>): strin
       'tier',
     )
   }
+  const { image: own } = services.servers.compute(accountCaller(row.accountId), row.id)
+  if (image !== undefined && image !== own) {
+    throw one.error(
+      `the server ${row.id} is there and has ${own === null ? 'no image' : `the image ${own}`}, which never changes. ${remedy}`,
+      'image',
+    )
+  }
   return row.id
 }
 
-/** Checks that the plan and the budget of an account allow its new servers. */
-function checkServers(context: ApplyContext, account: string): void {
+/** Checks that the plan and the budget of an account allow its new servers, and their images are permitted. */
+async function checkServers(context: ApplyContext, account: string): Promise<void> {
   const { fixtures, services } = context
   const plan = planOf(context, account)
   const id = context.accountId(account)
@@ -82,6 +89,8 @@ function checkServers(context: ApplyContext, account: string): void {
       )
     }
     checkBudget(context, account, one, plan)
+    const { image } = one.value
+    if (image !== undefined) await one.run(() => services.servers.images.choose(tier, { image }), 'image')
   }
 }
 

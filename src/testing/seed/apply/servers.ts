@@ -38,7 +38,10 @@ export async function setServerStatus(context: ApplyContext): Promise<void> {
 async function create(context: ApplyContext, one: FixtureEntry<ServerFixture>): Promise<string> {
   const { servers } = context.services
   const caller = accountCaller(context.accountId(one.value.account) ?? '')
-  const { id } = await servers.create(caller, { task: one.name, ...fieldsOf(ServerCreate, one.value) })
+  const { image } = one.value
+  const system = image === undefined ? {} : { image }
+  const body = { task: one.name, ...fieldsOf(ServerCreate, one.value) }
+  const { id } = await servers.create(caller, body, system)
   context.recordCreated('server', one.name, id, () => servers.delete(caller, id))
   return id
 }
