@@ -103,7 +103,8 @@ export const defaultOf = ({ commands, parent }: Command): Command | undefined =>
   commands.find((one) =>
     parent === null
       ? one.name() === 'serve'
-      : ['list', 'get'].includes(one.name()) && one.registeredArguments.every(isServer),
+      : commands.length === 1 ||
+        (['list', 'get'].includes(one.name()) && one.registeredArguments.every(isServer)),
   )
 
 /**

@@ -64,7 +64,7 @@ test.each([
   ['idempot', 'api', 'idempotency-key'],
   ['security', 'threats', ''],
   ['license', 'install', 'what-is-in-it-and-its-licenses'],
-  ['docker', 'install', 'in-a-container'],
+  ['docker', 'install', 'in-a-docker-container'],
   ['how do I fail a request', 'faults', 'fail-a-request'],
   ['uninstall', 'instances', 'update-uninstall'],
 ])('"%s" leads to %s#%s', async (question, name, fragment) => {

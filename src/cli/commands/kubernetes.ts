@@ -22,7 +22,8 @@ export const kubernetesNoun: Noun = {
       },
       help: `
     kubectl create namespace berth
-    kubectl -n berth create secret generic berth --from-literal=master-key=$(openssl rand -base64 32)
+    kubectl -n berth create secret generic berth \\
+      --from-literal=master-key=$(openssl rand -base64 32)
     berth kubernetes manifest --image REGISTRY/berth:${VERSION} | kubectl apply -f -
     kubectl -n berth logs deployment/berth      # the first key
     kubectl -n berth port-forward service/berth 4747

@@ -39,6 +39,7 @@ export async function everyOperation(
   const { id: server } = await call('POST', '/servers', { task: 'first', tier: 'small' })
   const { id: second } = await call('POST', '/servers', { task: 'second', tier: 'medium' })
   const at = `/servers/${server}`
+  await call('GET', `${at}/compute`)
   await call('PATCH', at, { task: 'renamed', region: 'eu-west' })
   await call('GET', '/servers')
 
