@@ -143,7 +143,8 @@ describe.skipIf(missing !== null)('the state of an instance whose servers are on
     const path = join(directory, 'image.json')
     const image = `berth-server:${version}`
     writeFileSync(path, JSON.stringify({ servers: { api: { image } } }))
-    const first = await instance('image', 'docker', ['--fixtures', path])
+    const permitted = ['--fixtures', path, '--server-images', 'berth-server:*']
+    const first = await instance('image', 'docker', permitted)
     const [{ id }] = (await call(first, 'GET', '/servers')).body.servers
     expect((await call(first, 'GET', `/servers/${id}/compute`)).body.image).toBe(image)
     await stop()

@@ -290,8 +290,6 @@ export class EngineDriver implements ComputeDriver {
     const url = baseUrl('own')
     return {
       ...baseEnvironment(WORKSPACE_PATH, 'berth', tools.extend(IMAGE_PATH, WORKSPACE_PATH), '/tmp'),
-      // That of an image, below its GOPATH, is read-only.
-      GOBIN: join(WORKSPACE_PATH, 'go/bin'),
       ...environment(serverId, { tools: TOOLS_PATH, home: WORKSPACE_PATH, caches: CACHES_PATH }),
       ...(url === null ? {} : { BERTH_BASE_URL: url }),
     }

@@ -24,6 +24,8 @@ export function withImageVariables(
   const { PATH = path, LANG, ...others } = Object.fromEntries(set)
   return {
     ...others,
+    // That of an image, below its GOPATH, is read-only.
+    ...(others.GOPATH === undefined ? {} : { GOBIN: `${env.HOME}/go/bin` }),
     ...env,
     ...(LANG === undefined ? {} : { LANG }),
     ...(env.PATH === undefined ? {} : { PATH: env.PATH.replace(path, () => PATH) }),
