@@ -105,6 +105,11 @@ function readerOf(kind: ValueKind): Reader {
         schema: textThat('unix:///PATH, tcp://HOST:PORT or ssh://[USER@]HOST[:PORT], without a password'),
         toSetting: (text: string) => (ENGINE_ADDRESS.test(text) ? text : undefined),
       }
+    case 'engineNetwork':
+      return {
+        schema: textThat("none, berth or the name of a network, which is not that of the engine's machine"),
+        toSetting: (text: string) => (OWN_NETWORK.test(text) ? text : undefined),
+      }
     case 'object':
       return { schema: Type.Object({}, { title: `a JSON object such as ${kind.example}` }), fromText: parsed }
     case 'key':
@@ -175,6 +180,12 @@ function regularExpression(text: string): RegExp | undefined {
     return undefined
   }
 }
+
+/**
+ * The name of a network in which servers have a loopback of their own. `host` has that of the machine, on which a server could take
+ * an address that people trust; `container:ID` and the like are another's.
+ */
+const OWN_NETWORK = /^(?!host$)[a-z0-9][\w.-]*$/i
 
 /** Matches the address of a Docker engine. A password would show in lists of processes. */
 const ENGINE_ADDRESS = /^(?:unix:\/\/\/.+|tcp:\/\/[^/@]+\/?|ssh:\/\/(?:[^/@:]+@)?[^/@]+(?:\/.*)?)$/

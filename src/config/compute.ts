@@ -121,7 +121,7 @@ export const COMPUTE_OPTIONS = [
     value: 'NETWORK',
     description: 'network of servers on the engine: none, berth, or the name of one (default none)',
     setting: 'engine.network',
-    kind: { kind: 'text' },
+    kind: { kind: 'engineNetwork' },
   },
   {
     name: 'engine-runtime',

@@ -47,6 +47,7 @@ export type ValueKind =
         | 'timeout'
         | 'duration'
         | 'engine'
+        | 'engineNetwork'
         | 'pattern'
         | 'agent-limits'
     }

@@ -68,7 +68,7 @@ const CASES: Record<
     setting: 'engine',
     good: ['berth', engine({ network: 'berth' })],
     other: 'n',
-    bad: null,
+    bad: 'host',
   },
   'engine-runtime': {
     setting: 'engine',
