@@ -117,7 +117,8 @@ export class EngineRig implements AsyncDisposable {
     // A killed one leaves them, and waits for a containerd that ended with it.
     for (const name of ['pid', 'exec/containerd/containerd.pid']) rmSync(at(name), { force: true })
     writeFileSync(at('log'), '')
-    this.#daemon = this.inside(command, Bun.file(at('log')))
+    // Where Podman writes an image that is being loaded, which stays when it ends meanwhile.
+    this.#daemon = this.inside(['env', `TMPDIR=${this.directory}`, ...command], Bun.file(at('log')))
     const client = this.client()
     await until(
       async () => {
