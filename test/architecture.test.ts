@@ -48,8 +48,6 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
     'remains.ts',
     // Trees of files on this machine.
     'trees.ts',
-    // What runs berth in a cluster.
-    'kubernetes/manifest.ts',
   ],
   hosting: ['hosting.ts', 'app.ts', 'detection/detect.ts', 'registries/packages.ts', 'sites/no-site.ts'],
   agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],

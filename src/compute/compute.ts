@@ -45,6 +45,7 @@ export {
 } from './driver.ts'
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
+export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
 export type { ProvidedNetwork } from './local/network/server-network.ts'
 

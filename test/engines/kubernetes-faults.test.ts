@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import type { KubernetesObject } from '../../src/compute/kubernetes/client.ts'
-import { RULES } from '../../src/compute/kubernetes/rules.ts'
+import { CLUSTER_RIGHTS } from '../../src/compute/kubernetes/rights.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { messageOf } from '../../src/runtime/error-info.ts'
 import { LIMITS, run } from '../compute/bench.ts'
@@ -154,7 +154,7 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     })
     await client.request('POST', `${roles}/roles`, {
       metadata: { name: 'berth' },
-      rules: Object.entries(RULES).map(([resource, verbs]) => ({
+      rules: Object.entries(CLUSTER_RIGHTS).map(([resource, verbs]) => ({
         apiGroups: [''],
         resources: [resource],
         verbs,

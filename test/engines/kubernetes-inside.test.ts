@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { parseAllDocuments } from 'yaml'
+import { clusterManifest } from '../../src/cli/kubernetes-manifest.ts'
 import { EXECUTABLE_PATH } from '../../src/compute/engine/engine.ts'
-import { clusterManifest } from '../../src/compute/kubernetes/manifest.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
 import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'

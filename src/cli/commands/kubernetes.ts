@@ -29,7 +29,7 @@ export const kubernetesNoun: Noun = {
     kubectl -n berth port-forward service/berth 4747
 `,
       async run({ session: { context }, options }) {
-        const { clusterManifest } = await import('../../compute/kubernetes/manifest.ts')
+        const { clusterManifest } = await import('../kubernetes-manifest.ts')
         const {
           image = `berth:${VERSION}`,
           serverImage = `berth-server:${VERSION}`,

@@ -44,7 +44,7 @@ import {
   unscheduledReasonOf,
 } from './pod.ts'
 import { PodWatch } from './pod-watch.ts'
-import { RULES } from './rules.ts'
+import { CLUSTER_RIGHTS } from './rights.ts'
 
 /** Milliseconds that a pod may take to run: with an image that its node has, and with one that it pulls. */
 const START_MS = { present: 60_000, pulled: 600_000 } as const
@@ -386,7 +386,7 @@ export class KubernetesEngine implements Engine {
     if (incomplete) return []
     const holds = (list: readonly string[], ...wanted: string[]): boolean =>
       list.includes('*') || wanted.some((one) => list.includes(one))
-    return Object.entries(RULES).flatMap(([resource, verbs]) =>
+    return Object.entries(CLUSTER_RIGHTS).flatMap(([resource, verbs]) =>
       verbs
         .filter(
           (verb) =>

@@ -1,6 +1,6 @@
 /** What runs berth itself in a Kubernetes cluster, as objects for `kubectl apply`. */
 import { stringify } from 'yaml'
-import { RULES } from './rules.ts'
+import { CLUSTER_RIGHTS } from '../compute/compute.ts'
 
 /** Where berth and its servers are to run. */
 export interface ManifestOptions {
@@ -62,7 +62,7 @@ export function clusterManifest({ image, serverImage, namespace, servers }: Mani
     { apiVersion: 'v1', kind: 'ServiceAccount', metadata: inBerth },
     {
       ...{ apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata: inServers },
-      rules: Object.entries(RULES).map(([resource, verbs]) => ({
+      rules: Object.entries(CLUSTER_RIGHTS).map(([resource, verbs]) => ({
         ...{ apiGroups: [''], resources: [resource], verbs },
       })),
     },
