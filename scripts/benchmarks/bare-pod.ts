@@ -22,7 +22,7 @@ export async function barePod(client: KubernetesClient, namespace: string, image
   const [command = '', ...rest] = sandboxdArguments('0'.repeat(24))
   const args = [command, LISTEN, LISTEN_PATH, ...rest]
   const spec = { name, labels, image, storage: name, args, env: {}, limits: LIMITS, root: false }
-  const claim = claimOf({ name, labels, bytes: LIMITS.storageBytes, image }, null, 'ReadWriteOncePod')
+  const claim = claimOf({ name, labels, bytes: LIMITS.storageBytes, image }, null)
   try {
     return await time(async () => {
       await client.request('POST', objects('persistentvolumeclaims'), claim)

@@ -7,7 +7,6 @@ import {
   type EngineInventory,
   type EngineProbe,
   EXECUTABLE_PATH,
-  type InstanceEnd,
   type InstanceSpec,
   LISTEN_PATH,
   type StorageSpec,
@@ -62,8 +61,6 @@ interface DockerEngineOptions {
 /** What is known of an engine while it is the same one. */
 interface EngineFacts {
   readonly id: string
-  readonly description: string
-  readonly platform: string
   readonly processors: number
   readonly isPodman: boolean
   readonly notes: readonly string[]
@@ -93,11 +90,11 @@ export class DockerEngine implements Engine {
 
   async probe(): Promise<EngineProbe> {
     try {
-      const { id, description, platform, notes } = await this.#known()
+      const { notes } = await this.#known()
       const { network } = this.#options
       return {
         available: true,
-        ...{ id, description, platform, notes },
+        notes,
         network: network === 'none' ? 'none' : `the network ${network} of the engine`,
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
       }
@@ -230,7 +227,7 @@ export class DockerEngine implements Engine {
     })
   }
 
-  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable {
+  watch(owner: string, ended: (id: string, reason: string) => void): Disposable {
     const over = new AbortController()
     void this.#watch(owner, ended, over.signal)
     return { [Symbol.dispose]: () => over.abort() }
@@ -238,7 +235,7 @@ export class DockerEngine implements Engine {
 
   async #watch(
     owner: string,
-    ended: (instance: EngineInstance, end: InstanceEnd) => void,
+    ended: (id: string, reason: string) => void,
     signal: AbortSignal,
   ): Promise<void> {
     /** Containers in which the kernel has ended something for lack of memory. */
@@ -255,13 +252,8 @@ export class DockerEngine implements Engine {
           if (typeof timeNano === 'number') since = timeNano + 1
           const { ID, Attributes } = fieldsOf(Actor)
           const id = String(ID)
-          const attributes = fieldsOf(Attributes)
           if ((Action ?? status) === 'oom') short.add(id)
-          else
-            ended(
-              { id, name: String(attributes.name), labels: labelsFromText(attributes), node: null },
-              describeEnd(Number(attributes.exitCode ?? -1), short.delete(id)),
-            )
+          else ended(id, describeEnd(Number(fieldsOf(Attributes).exitCode ?? -1), short.delete(id)))
         }
       } catch (error) {
         if (!signal.aborted) this.#options.logger.debug('the events of the engine have ended', { error })
@@ -288,7 +280,7 @@ export class DockerEngine implements Engine {
   }
 
   async #lookAt(): Promise<EngineFacts> {
-    const [info, { description, platform, isPodman }] = await Promise.all([
+    const [info, { isPodman }] = await Promise.all([
       this.#client.json('GET', '/info').then(fieldsOf),
       describe(this.#client),
     ])
@@ -304,8 +296,6 @@ export class DockerEngine implements Engine {
     ).flatMap(([field, word]) => (info[field] === false ? [word] : []))
     return {
       id,
-      description,
-      platform,
       processors: Number(info.NCPU) || 1,
       isPodman,
       notes: [
@@ -416,11 +406,9 @@ function refusalText(name: string, what: string, { message, status }: EngineRefu
 }
 
 /** Says why a container has ended. */
-function describeEnd(exitCode: number, wasShort: boolean): InstanceEnd {
-  if (exitCode === 137 && wasShort) return { cause: 'memory', reason: 'It ran out of memory.' }
-  if (exitCode === 137) return { cause: 'exit', reason: 'Its container was killed.' }
-  if (exitCode === 0) return { cause: 'exit', reason: 'Its container has ended.' }
-  return { cause: 'exit', reason: `Its container has ended with status ${exitCode}.` }
+function describeEnd(exitCode: number, wasShort: boolean): string {
+  if (exitCode === 137) return wasShort ? 'It ran out of memory.' : 'Its container was killed.'
+  return exitCode === 0 ? 'Its container has ended.' : `Its container has ended with status ${exitCode}.`
 }
 
 /** Yields the JSON objects of a response that has one a line. */

@@ -24,7 +24,6 @@ import {
   type Engine,
   EXECUTABLE_PATH,
   IMAGE_PATH,
-  type InstanceEnd,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from './engine.ts'
@@ -75,9 +74,9 @@ export class EngineDriver implements ComputeDriver {
   /** Names of the instances that this process has begun, until they are removed. */
   readonly #begun = new Set<string>()
   /** Receive the ends of instances that run, by id. */
-  readonly #awaited = new Map<string, (end: InstanceEnd) => void>()
-  /** Ends of instances of which nobody has asked, by id. */
-  readonly #ends = new Map<string, InstanceEnd>()
+  readonly #awaited = new Map<string, (reason: string) => void>()
+  /** Why instances have ended of which nobody has asked, by id. */
+  readonly #ends = new Map<string, string>()
   #watch: Disposable | null = null
 
   constructor(options: EngineDriverOptions) {
@@ -296,25 +295,25 @@ export class EngineDriver implements ComputeDriver {
   }
 
   #watchEnds(): void {
-    this.#watch ??= this.#options.engine.watch(this.#notes.owner, ({ id }, end) => this.#noteEnd(id, end))
+    this.#watch ??= this.#options.engine.watch(this.#notes.owner, (id, reason) => this.#noteEnd(id, reason))
   }
 
-  /** Resolves to the end of an instance, which may have been reported before. */
-  #endOf(id: string): Promise<InstanceEnd> {
-    const { promise, resolve } = Promise.withResolvers<InstanceEnd>()
-    const end = this.#ends.get(id)
-    if (end === undefined) this.#awaited.set(id, resolve)
-    else resolve(end)
+  /** Resolves to why an instance has ended, which may have been reported before. */
+  #endOf(id: string): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>()
+    const reason = this.#ends.get(id)
+    if (reason === undefined) this.#awaited.set(id, resolve)
+    else resolve(reason)
     return promise
   }
 
-  #noteEnd(id: string, end: InstanceEnd): void {
+  #noteEnd(id: string, reason: string): void {
     const resolve = this.#awaited.get(id)
     if (resolve !== undefined) {
-      resolve(end)
+      resolve(reason)
       return
     }
-    this.#ends.set(id, end)
+    this.#ends.set(id, reason)
     const [oldest] = this.#ends.keys()
     if (this.#ends.size > MOST_ENDS && oldest !== undefined) this.#ends.delete(oldest)
   }

@@ -21,7 +21,6 @@ import {
   type EngineInstance,
   EXECUTABLE_PATH,
   IMAGE_PATH,
-  type InstanceEnd,
   LISTEN_PATH,
   TOOLS_PATH,
   WORKSPACE_PATH,
@@ -64,7 +63,7 @@ export interface ServerContext {
   /** Milliseconds without berth after which a server ends that is reached over carriers; null for 60,000. */
   readonly leaseMs: number | null
   /** Resolves when an instance has ended, to why. */
-  endOf(instanceId: string): Promise<InstanceEnd>
+  endOf(instanceId: string): Promise<string>
   /** Returns the environment of every command. */
   environment(serverId: string): Readonly<Record<string, string>>
   /** Returns the files of a server whose sandbox runs. */
@@ -351,9 +350,9 @@ export class EngineServer {
   }
 
   /** Returns why an instance has ended that nobody stopped, as far as the engine says it. */
-  async #whyEnded(ended: Promise<InstanceEnd>): Promise<string | null> {
-    const end = await within(WHY_MS, ended, null)
-    if (end !== null) return end.reason
+  async #whyEnded(ended: Promise<string>): Promise<string | null> {
+    const reason = await within(WHY_MS, ended, null)
+    if (reason !== null) return reason
     const probe = await this.#context.engine.probe()
     return probe.available ? null : probe.reason
   }

@@ -24,7 +24,7 @@ export interface Engine {
   /** Tries whether the engine responds and what it can do. Never throws. */
   probe(): Promise<EngineProbe>
 
-  /** Returns `EngineProbe.id`, which is another one if another engine responds there by now. */
+  /** Returns the engine's own id, whatever its address: another one if another engine responds there by now. */
   identify(): Promise<string>
 
   /** Reports whether the engine has an image; null if only a start can tell. */
@@ -58,22 +58,18 @@ export interface Engine {
   list(owner: string): Promise<EngineInventory>
 
   /**
-   * Reports the ends of instances of an owner, and why, from now on. Goes on by itself after the engine was away; ends
-   * that it missed meanwhile are reported too, where the engine still knows of them.
+   * Reports the ends of instances of an owner, from now on. Goes on by itself after the engine was away; ends that it
+   * missed meanwhile are reported too, where the engine still knows of them.
+   *
+   * @param ended receives the id of an instance that has ended, and why as a sentence for a person
    */
-  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable
+  watch(owner: string, ended: (id: string, reason: string) => void): Disposable
 }
 
 /** Outcome of `Engine.probe`. */
 export type EngineProbe =
   | {
       readonly available: true
-      /** Identifies the engine, whatever its address: a Docker Engine's or a cluster's own id. */
-      readonly id: string
-      /** What a person calls it, such as `Docker Engine 28.2.2`. */
-      readonly description: string
-      /** Its operating system and processor as images name them, such as `linux/amd64`; null if nodes differ. */
-      readonly platform: string | null
       /** The network of servers: none but their own loopback, or one that leads outside, in words of `Enforced`. */
       readonly network: string
       /** The mechanisms that enforce the limits, as `Enforced` names them. */
@@ -139,17 +135,6 @@ export interface EngineInstance {
   readonly node: string | null
   /** Names of further variables of process 1 that the engine has set, in the place of its image; none by default. */
   readonly variables?: readonly string[]
-}
-
-/** Why an instance has ended. */
-export interface InstanceEnd {
-  /**
-   * `memory`: the kernel ended process 1 or all of it for lack of memory. `engine`: the engine or the node ended it.
-   * `exit`: process 1 ended by itself or was killed.
-   */
-  readonly cause: 'memory' | 'engine' | 'exit'
-  /** A sentence for a person. */
-  readonly reason: string
 }
 
 /** What an engine has of an owner. */

@@ -9,7 +9,6 @@ import {
   type EngineInventory,
   type EngineProbe,
   EXECUTABLE_PATH,
-  type InstanceEnd,
   type InstanceSpec,
   LISTEN_PATH,
   type StorageSpec,
@@ -104,7 +103,6 @@ export class KubernetesEngine implements Engine {
 
   async probe(): Promise<EngineProbe> {
     try {
-      const { gitVersion } = await this.#client.request<{ gitVersion: string }>('GET', '/version')
       const missing = await this.#missingRights()
       if (missing.length > 0)
         return {
@@ -114,9 +112,6 @@ export class KubernetesEngine implements Engine {
         }
       return {
         available: true,
-        id: await this.identify(),
-        description: `Kubernetes ${gitVersion}, namespace ${this.#namespace}`,
-        platform: null,
         network: 'the pod network of the cluster',
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'watchdog' },
         notes: [
@@ -145,7 +140,7 @@ export class KubernetesEngine implements Engine {
 
   createStorage(storage: StorageSpec): Promise<void> {
     return this.#do('create the claim of a server', async () => {
-      const claim = claimOf(storage, this.#storageClass, 'ReadWriteOncePod')
+      const claim = claimOf(storage, this.#storageClass)
       await this.#client
         .request('POST', this.#path('persistentvolumeclaims'), claim)
         .catch((error: unknown) => {
@@ -207,7 +202,7 @@ export class KubernetesEngine implements Engine {
     using _use = pods.use()
     const pod = pods.get(instance.id) ?? (await this.#client.find<Pod>(this.#path('pods', instance.name)))
     const end = pod === null || pod.metadata.uid !== instance.id ? REMOVED : endOf(pod)
-    if (pod === null || end !== null) throw new ServerGone((end ?? REMOVED).reason)
+    if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
     const failure = startFailureOf(pod)
     if (failure !== null) throw new ServerGone(failure)
     const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
@@ -262,7 +257,7 @@ export class KubernetesEngine implements Engine {
     })
   }
 
-  watch(owner: string, ended: (instance: EngineInstance, end: InstanceEnd) => void): Disposable {
+  watch(owner: string, ended: (id: string, reason: string) => void): Disposable {
     /** Ids of pods whose end was reported, and that are not gone yet. */
     const reported = new Set<string>()
     return this.#watch(owner).listen((pod, isGone) => {
@@ -270,7 +265,7 @@ export class KubernetesEngine implements Engine {
       const end = endOf(pod) ?? (isGone ? REMOVED : null)
       if (end !== null && !reported.has(uid)) {
         reported.add(uid)
-        ended(instanceOf(pod), end)
+        ended(uid, end)
       }
       if (isGone) reported.delete(uid)
     })
@@ -286,7 +281,7 @@ export class KubernetesEngine implements Engine {
     for (;;) {
       const pod = pods.get(uid)
       const end = pod === null ? REMOVED : endOf(pod)
-      if (pod === null || end !== null) throw new ServerGone((end ?? REMOVED).reason)
+      if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
       const failure = startFailureOf(pod)
       if (failure !== null) throw new ComputeError(`The server could not be started. ${failure}`)
       const waitedMs = performance.now() - began

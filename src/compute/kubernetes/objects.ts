@@ -58,16 +58,12 @@ export const ownedBy = (owner: string): string =>
   `?labelSelector=${encodeURIComponent(`${LABEL.owner}=${owner}`)}`
 
 /** Returns the PersistentVolumeClaim of a server. A second pod with a claim of one pod waits until the first one is gone. */
-export const claimOf = (
-  { name, labels, bytes }: StorageSpec,
-  storageClass: string | null,
-  accessMode: 'ReadWriteOncePod' | 'ReadWriteOnce',
-): object => ({
+export const claimOf = ({ name, labels, bytes }: StorageSpec, storageClass: string | null): object => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
   metadata: { name, labels: labelsToText(labels) },
   spec: {
-    accessModes: [accessMode],
+    accessModes: ['ReadWriteOncePod'],
     ...(storageClass === null ? {} : { storageClassName: storageClass }),
     resources: { requests: { storage: String(bytes) } },
   },

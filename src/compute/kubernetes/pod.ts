@@ -1,4 +1,4 @@
-import type { EngineInstance, InstanceEnd } from '../engine/engine.ts'
+import type { EngineInstance } from '../engine/engine.ts'
 import type { KubernetesObject } from './client.ts'
 import { CONTAINER, labelsFromText } from './objects.ts'
 
@@ -100,27 +100,23 @@ export function isUnreachable(pod: Pod): boolean {
 export const isRunning = ({ status }: Pod): boolean =>
   status.containerStatuses?.find(({ name }) => name === CONTAINER)?.state?.running !== undefined
 
-/** Returns how a pod has ended; null if it has not. */
-export function endOf(pod: Pod): InstanceEnd | null {
+/** Returns why a pod has ended, as sentences; null if it has not. */
+export function endOf(pod: Pod): string | null {
   const { phase, reason, message } = pod.status
   if (phase !== 'Succeeded' && phase !== 'Failed') return null
   const disruption = conditionOf(pod, 'DisruptionTarget')
   if (disruption?.status === 'True')
-    return {
-      cause: 'engine',
-      reason: `The cluster ended it: ${sentence(disruption.message ?? disruption.reason ?? '')}`,
-    }
-  if (reason !== undefined)
-    return { cause: 'engine', reason: `The cluster ended it: ${sentence(message ?? reason)}` }
+    return `The cluster ended it: ${sentence(disruption.message ?? disruption.reason ?? '')}`
+  if (reason !== undefined) return `The cluster ended it: ${sentence(message ?? reason)}`
   const ended = statusesOf(pod).find(({ state }) => state?.terminated !== undefined)?.state?.terminated
-  if (ended?.reason === 'OOMKilled') return { cause: 'memory', reason: 'It ran out of memory.' }
+  if (ended?.reason === 'OOMKilled') return 'It ran out of memory.'
   const said = ended?.message?.trim()
   const end = `Its container has ended with status ${ended?.exitCode ?? 'unknown'}`
-  return { cause: 'exit', reason: said ? `${end}: ${sentence(said)}` : `${end}.` }
+  return said ? `${end}: ${sentence(said)}` : `${end}.`
 }
 
 /** Says that a pod has been removed by somebody else. */
-export const REMOVED: InstanceEnd = { cause: 'engine', reason: 'Its pod was deleted.' }
+export const REMOVED = 'Its pod was deleted.'
 
 const statusesOf = ({ status }: Pod): ContainerStatus[] => [
   ...(status.containerStatuses ?? []),
