@@ -40,6 +40,19 @@ test('shows what was found with its evidence, and runs none of it', async () => 
   expect(existsSync(canary)).toBe(false)
 })
 
+test('tells apps of one directory from each other by their starts', async () => {
+  const main = 'package main\n\nimport "net/http"\n\nfunc main() { http.ListenAndServe(":8080", nil) }\n'
+  const directory = app('servers', {
+    'go.mod': 'module example.org/servers\n\ngo 1.20\n',
+    ...Object.fromEntries(['blog', 'mail', 'news'].map((name) => [`cmd/${name}/main.go`, main])),
+  })
+  const { stdout } = await detect(directory)
+  expect(stdout.match(/^Other app .*$/gm)).toEqual([
+    'Other app  Go in .: ./bin/mail',
+    'Other app  Go in .: ./bin/news',
+  ])
+})
+
 test('prints all fields as JSON, without an instance and wherever it runs', async () => {
   const { exitCode, found } = await json(app('site', SITE), '--directory', 'api')
   expect(exitCode).toBe(0)

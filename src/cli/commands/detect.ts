@@ -159,7 +159,9 @@ function describe(out: OutputStream, found: Detection): string {
       return line('Tool', `${name} ${version ?? 'is not installed'}${wish}`)
     }),
     ...found.left_out.map(({ what, why }) => line('Left out', `${what}, since ${why}`)),
-    ...found.others.map((other) => line('Other app', `${other.kind} in ${other.directory || '.'}`)),
+    ...found.others.map(({ kind: other, directory: at, berth_json: berthJson }) =>
+      line('Other app', `${other} in ${at || '.'}${berthJson === null ? '' : `: ${berthJson.start}`}`),
+    ),
     ...found.warnings.map((warning) => line('Warning', warning)),
   ].join('')
 }

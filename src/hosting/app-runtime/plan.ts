@@ -149,10 +149,13 @@ export function describePlan({ kind, directory, evidence, leftOut, others, warni
   return [
     `Found: ${kind}${directory === '' ? '' : ` in ${directory}`}${by}.`,
     ...leftOut.map(({ what, why }) => `Not started: ${what}, since ${why}`),
-    ...others.map(
-      (other) =>
-        `Not started: ${other.kind} in ${other.directory || 'the same directory'}, since one app runs. ${remedyOf(other)}`,
-    ),
+    ...[
+      ...Map.groupBy(others, ({ kind: other, directory: at }) => `${other} in ${at || 'the same directory'}`),
+    ].map(([what, apps]) => {
+      const [first] = apps
+      const starts = apps.length === 1 ? '' : ` (${apps.map(startOf).join(', ')})`
+      return `Not started: ${what}${starts}, since one app runs. ${first === undefined ? '' : remedyOf(first)}`
+    }),
     ...warnings.map((warning) => `Warning: ${warning}`),
   ]
 }
@@ -163,7 +166,10 @@ const MAX_NAMED = 5
 const remedyOf = ({ directory, berthJson }: OtherApp): string =>
   berthJson === null
     ? `To run it, name its directory: --directory ${shellQuote([directory])}`
-    : `To run it, put this into berth.json: ${JSON.stringify(berthJson)}`
+    : `To run ${startOf({ berthJson })}, put this into berth.json: ${JSON.stringify(berthJson)}`
+
+/** Returns how an app of the source's own directory starts, which tells it from others there. */
+const startOf = ({ berthJson }: Pick<OtherApp, 'berthJson'>): string => String(berthJson?.start ?? 'it')
 
 type Variables = Readonly<Record<string, string>>
 

@@ -6,6 +6,7 @@ import { LocalWorkspace } from '../../../src/compute/local/workspace.ts'
 import {
   AppError,
   type AppPlan,
+  describePlan,
   missingVariables,
   NoAppFound,
 } from '../../../src/hosting/app-runtime/plan.ts'
@@ -292,6 +293,24 @@ describe('berth.json', () => {
     })
     expect(await folder.plan(having())).toMatchObject({ install: './fetch' })
   })
+})
+
+test('apps of one directory are named by their starts, in one line with a berth.json that is followed', async () => {
+  const main = 'package main\n\nimport "net/http"\n\nfunc main() { http.ListenAndServe(":8080", nil) }\n'
+  const servers = {
+    'go.mod': 'module example.org/servers\n\ngo 1.20\n',
+    ...Object.fromEntries(['blog', 'mail', 'news'].map((name) => [`cmd/${name}/main.go`, main])),
+  }
+  using folder = new Folder(servers)
+  const lines = describePlan(await folder.plan()).filter((line) => line.startsWith('Not started'))
+  expect(lines).toEqual([
+    expect.stringContaining(
+      'Go in the same directory (./bin/mail, ./bin/news), since one app runs. To run ./bin/mail, put this into berth.json: {',
+    ),
+  ])
+  const [, said = ''] = /berth\.json: (.*)$/.exec(lines[0] ?? '') ?? []
+  using followed = new Folder({ ...servers, 'berth.json': said })
+  expect((await followed.plan()).start).toMatchObject({ command: './bin/mail' })
 })
 
 describe('workers', () => {
