@@ -176,12 +176,12 @@ async function foundEngine(open: DriverChoice['open']): Promise<ComputeDriver | 
 
 /** Loads and makes the driver of an engine. @throws StartupError for settings that cannot be used */
 export async function openEngine(compute: EngineName, options: OpenOptions): Promise<OpenedEngine> {
-  if (compute === 'kubernetes') {
-    const { openKubernetes } = await import('./kubernetes/open.ts')
-    return openKubernetes(options)
-  }
-  const { openDocker } = await import('./docker/open.ts')
-  return openDocker(options)
+  const found =
+    compute === 'kubernetes'
+      ? await (await import('./kubernetes/open.ts')).openKubernetes(options)
+      : (await import('./docker/open.ts')).openDocker(options)
+  const { withDriver } = await import('./engine/open.ts')
+  return withDriver(found, options)
 }
 
 /** Tries every driver, to show what this machine offers. */

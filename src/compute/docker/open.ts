@@ -1,12 +1,10 @@
 import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
 import { homeDirectory } from '../../runtime/home-directory.ts'
-import { EngineDriver } from '../engine/engine-driver.ts'
-import type { OpenedEngine, OpenOptions } from '../engine/open.ts'
+import type { OpenOptions, ReachableEngine } from '../engine/open.ts'
 import { describeAddress, findEngine, tlsFor } from './address.ts'
 import { DockerClient } from './client.ts'
 import { DockerEngine } from './docker-engine.ts'
-import { ownImage } from './server-images.ts'
 import { SshTunnel } from './ssh-tunnel.ts'
 
 /** A Docker engine to which nothing was sent yet. */
@@ -52,25 +50,18 @@ export function findClient(
 }
 
 /**
- * Makes the driver of servers on the Docker engine that a person means. Connects to nothing.
+ * Opens the Docker engine that a person means for servers. Connects to nothing.
  *
  * @throws StartupError for an address that cannot be used
  */
-export function openDocker(options: OpenOptions): OpenedEngine {
-  const { config, variables = {}, version, dataDir } = options
+export function openDocker(options: OpenOptions): ReachableEngine {
+  const { config, variables = {}, version, dataDir, logger } = options
   const { client, name, isLocal } = findClient(config, variables, join(dataDir, 'engine'))
   const engine = new DockerEngine({
-    ...{ client, name, isLocal, version },
+    ...{ client, name, isLocal, version, logger },
     network: config.engine.network,
     runtime: config.engine.runtime,
     pulls: config.pull === 'missing',
-    logger: options.logger,
   })
-  const image = config.serverImage ?? ownImage(version)
-  return {
-    driver: new EngineDriver({ ...options, engine, name, image, leaseMs: config.serverLeaseMs }),
-    engine,
-    isLocal,
-    hasImage: () => engine.hasImage(image),
-  }
+  return { engine, name, isLocal }
 }

@@ -21,12 +21,13 @@ import { fieldsOf } from '../../runtime/is-object.ts'
 import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, SERVER_USER, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
+import { ownImage } from '../engine/names.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { ComputeError } from '../sandbox.ts'
 import { type DockerClient, EngineRefusal } from './client.ts'
 import { describe } from './docker-engine.ts'
 import { findClient } from './open.ts'
-import { ownImage, VERSION_LABEL } from './server-images.ts'
+import { VERSION_LABEL } from './server-images.ts'
 
 /** Images upon which berth's own is made where nobody names another, the first that the engine has. */
 const BASES = [

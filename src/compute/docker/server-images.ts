@@ -1,6 +1,7 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
+import { ownImage } from '../engine/names.ts'
 import { ComputeError } from '../sandbox.ts'
 import { type DockerClient, EngineRefusal } from './client.ts'
 
@@ -20,9 +21,6 @@ interface ServerImagesOptions {
   /** Whether images that the engine lacks are pulled. */
   pulls: boolean
 }
-
-/** Returns the reference of berth's own image. */
-export const ownImage = (version: string): string => `berth-server:${version}`
 
 /**
  * The images of servers on one engine. Berth's own, `berth-server`, has its executable and tools, and its directories belong

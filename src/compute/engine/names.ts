@@ -42,6 +42,9 @@ export function newName(owner: string, serverId: string): string {
   return `berth-${owner.slice(0, 8)}-${readable}-${unique}`
 }
 
+/** Returns the reference of berth's own image of servers. */
+export const ownImage = (version: string): string => `berth-server:${version}`
+
 /** Returns 16 hex digits of the hash of a text. */
 export const digestOf = (text: string): string =>
   new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
