@@ -156,7 +156,8 @@ function describe(out: OutputStream, found: Detection): string {
     health === '/' ? '' : line('Health', health),
     ...found.tools.map(({ name, wanted, wanted_by, found: version }) => {
       const wish = wanted === null ? '' : ` (${wanted_by ?? 'the app'} asks for ${wanted})`
-      return line('Tool', `${name} ${version ?? 'is not installed'}${wish}`)
+      const missing = wanted === null ? 'is not installed' : 'has no version here that fits'
+      return line('Tool', `${name} ${version ?? missing}${wish}`)
     }),
     ...found.left_out.map(({ what, why }) => line('Left out', `${what}, since ${why}`)),
     ...found.others.map(({ kind: other, directory: at, berth_json: berthJson }) =>

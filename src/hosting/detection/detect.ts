@@ -110,7 +110,12 @@ async function detectIn(
   if (stated === null && app !== null && app.start !== null && app.directory !== '') {
     // Its own berth.json and Procfile count as if its directory had been named.
     const found = await detectIn(source, directory.at(app.directory), { machine, isWorker })
-    return { ...found, others: [...found.others, ...othersOf(ranking, directory)].slice(0, MAX_OTHERS) }
+    return {
+      ...found,
+      others: [...found.others, ...othersOf(ranking, directory)].slice(0, MAX_OTHERS),
+      // What a compose file of the whole names, its apps need.
+      warnings: [...new Set([...found.warnings, ...(await readForeign(directory)).warnings])],
+    }
   }
   const foreign = await readForeign(directory)
   const started = planWorkers({

@@ -295,6 +295,20 @@ describe('berth.json', () => {
   })
 })
 
+test('code below belongs to the list of packages beside it, and what the whole needs is said', async () => {
+  using folder = new Folder({
+    'compose.yaml': 'services:\n  db:\n    image: postgres:16\n',
+    'server/pyproject.toml': '[project]\nname = "server"\nversion = "1"\ndependencies = ["fastapi"]\n',
+    'server/app/__init__.py': '',
+    'server/app/main.py': 'from fastapi import FastAPI\n\napp = FastAPI()\n',
+  })
+  const { directory, install, start, warnings } = await folder.plan()
+  expect(directory).toBe('server')
+  expect(install).toContain('pip install')
+  expect(start).toMatchObject({ command: 'uvicorn app.main:app --host $HOST --port $PORT' })
+  expect(warnings).toEqual([expect.stringContaining('compose.yaml names PostgreSQL')])
+})
+
 test('apps of one directory are named by their starts, in one line with a berth.json that is followed', async () => {
   const main = 'package main\n\nimport "net/http"\n\nfunc main() { http.ListenAndServe(":8080", nil) }\n'
   const servers = {

@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import { type Candidate, type Provider, startCommand } from '../candidate.ts'
 import { type AppObject, findAppObjects, type PythonModule, readModules } from '../python/app-objects.ts'
@@ -24,7 +25,7 @@ export const python: Provider = {
     const packages = await readPythonPackages(directory)
     // A directory without a list of its own belongs to the one above that has it.
     if (packages === null && directory.above.some((above) => above.first(LISTS) !== null)) return []
-    const modules = await readModules(directory)
+    const modules = await readModules(directory, packages === null ? listed(directory) : [])
     const start = await findStart(directory, modules, packages)
     if (packages === null && start === null) return []
     const { install, tools } = await installPython(directory, packages, start?.also ?? [], machine)
@@ -50,6 +51,10 @@ export const python: Provider = {
 
 /** Files that a directory below belongs to. */
 const LISTS = ['requirements.txt', 'pyproject.toml', 'Pipfile', 'setup.py', 'manage.py']
+
+/** Returns the directories below that have a list of their own, which their code needs. */
+const listed = (directory: SourceDirectory): string[] =>
+  directory.files.filter((path) => LISTS.includes(posix.basename(path))).map((path) => posix.dirname(path))
 
 async function findStart(
   directory: SourceDirectory,

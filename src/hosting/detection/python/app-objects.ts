@@ -73,10 +73,18 @@ const NAMES = [
 /** Usual names of variables with the app. */
 const VARIABLES = /^(?:app|application|api|server|asgi|wsgi|asgi_app|wsgi_app|flask_app|web_app|webapp)$/
 
-/** Reads the Python files of an app, likeliest first: near the top, and of usual names. */
-export async function readModules(directory: SourceDirectory): Promise<PythonModule[]> {
+/**
+ * Reads the Python files of an app, likeliest first: near the top, and of usual names.
+ *
+ * @param apart directories, relative to the app's, whose code is of other apps
+ */
+export async function readModules(
+  directory: SourceDirectory,
+  apart: readonly string[] = [],
+): Promise<PythonModule[]> {
   const paths = directory.files
     .filter((path) => path.endsWith('.py') && !ASIDE.test(path))
+    .filter((path) => !apart.some((other) => path.startsWith(`${other}/`)))
     .sort((a, b) => likelihood(a) - likelihood(b) || (a < b ? -1 : 1))
     .slice(0, MAX_FILES)
   const files: { path: string; text: string }[] = []
