@@ -46,7 +46,7 @@ export {
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
-export type { AcceptAtPort, AcceptedConnection } from './local/network/project-ports.ts'
+export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'
 export type { ProvidedNetwork } from './local/network/server-network.ts'
 
 /** Loads the drivers of this machine, and what selects one of them. */

@@ -13,7 +13,7 @@
 
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AcceptAtPort } from '../compute/compute.ts'
+import type { AcceptAtPort, AnsweringPorts } from '../compute/compute.ts'
 import { ComputeError } from '../compute/sandbox.ts'
 import type { PortRange } from '../config/config.ts'
 import type { HostRoutes } from '../http/listener.ts'
@@ -70,6 +70,8 @@ export interface SiteRoutes {
   readonly hosts: HostRoutes
   /** Begins to serve a connection that a program of a server opened to a port; returns null if no site has it. */
   readonly accept: AcceptAtPort
+  /** The ports that `accept` serves. */
+  readonly ports: AnsweringPorts
 }
 
 /** The apps with sites of their own: those of projects and those that servers publish. */
@@ -98,6 +100,7 @@ export class Hosting {
     this.routes = {
       hosts: new SlugHosts(this.#gateway),
       accept: (port, socket) => this.#gateway.accept(port, socket),
+      ports: this.#gateway.ports,
     }
     this.preparation = new Preparation(this.#packages)
     this.#appDependencies = {

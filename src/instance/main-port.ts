@@ -1,4 +1,4 @@
-import type { ProvidedNetwork } from '../compute/compute.ts'
+import type { AnsweringPorts, ProvidedNetwork } from '../compute/compute.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
 import { ownHost } from '../http/host.ts'
@@ -9,6 +9,16 @@ export class MainPort {
   readonly listener: Listener
   readonly #host: string
   #routes: SiteRoutes | null = null
+  #unfollow = (): void => {}
+  readonly #portListeners = new Set<() => void>()
+  /** The ports of sites, whichever routes there are. */
+  readonly #ports: AnsweringPorts = {
+    now: () => this.#routes?.ports.now() ?? [],
+    onChange: (listener) => {
+      this.#portListeners.add(listener)
+      return () => void this.#portListeners.delete(listener)
+    },
+  }
 
   /** @throws StartupError if an address cannot be bound */
   constructor({ host, port }: Pick<Config, 'host' | 'port'>) {
@@ -23,7 +33,13 @@ export class MainPort {
 
   /** Passes requests to sites first from now on; null ends that. */
   route(routes: SiteRoutes | null): void {
+    this.#unfollow()
     this.#routes = routes
+    const changed = (): void => {
+      for (const listener of this.#portListeners) listener()
+    }
+    this.#unfollow = routes?.ports.onChange(changed) ?? (() => {})
+    changed()
     this.listener.route(routes?.hosts ?? null)
   }
 
@@ -39,6 +55,7 @@ export class MainPort {
     network.forward(this.listener.port, { unix: this.listener.listenForServers() })
     network.acceptAtProjectPorts(
       (port, socket) => this.#routes?.accept(port, socket) ?? refuseSite(port, socket),
+      this.#ports,
     )
   }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { acceptFor } from '../../src/compute/remote/accept.ts'
+import type { AcceptAtPort, AnsweringPorts } from '../../src/compute/compute.ts'
+import { acceptAtPorts, acceptFor } from '../../src/compute/remote/accept.ts'
 import type { RemoteSandbox } from '../../src/compute/remote/sandbox.ts'
 import { codeOf } from '../../src/runtime/error-info.ts'
 import { freePort } from '../support/ports.ts'
@@ -12,6 +13,35 @@ const failureAt = (port: number): Promise<unknown> =>
 
 const listensAt = async (port: number): Promise<void> =>
   await until(async () => (await failureAt(port)) !== 'ECONNREFUSED', 'sandboxd listens')
+
+/** Projects that answer each connection with their port and what they are told. */
+class Projects implements AnsweringPorts {
+  #ports: number[] = []
+  readonly #listeners = new Set<() => void>()
+
+  readonly accept: AcceptAtPort = (port, socket) => ({
+    data(chunk) {
+      socket.write(Buffer.from(`${port}: ${chunk}`))
+      socket.end()
+    },
+    drain() {},
+    closed() {},
+  })
+
+  now(): number[] {
+    return this.#ports
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  set(ports: number[]): void {
+    this.#ports = ports
+    for (const listener of this.#listeners) listener()
+  }
+}
 
 /**
  * Ports at which berth offers something inside a server elsewhere. The server here shares this machine's loopback, so the
@@ -67,6 +97,33 @@ describe('a port of berth inside a server that is reached by calls', () => {
       await expect(acceptFor(sandbox, taken.port, { port: offered.port ?? 0 })).rejects.toMatchObject({
         code: 'EADDRINUSE',
       })
+    } finally {
+      taken.stop(true)
+    }
+  })
+
+  test('that is a project’s is open while the project answers, and stays a program’s that has it', async () => {
+    const [first, second] = [freePort(), freePort()]
+    const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, exclusive: true, socket: { data() {} } })
+    const ended = Promise.withResolvers<void>()
+    const projects = new Projects()
+    acceptAtPorts(sandbox, projects, projects.accept, ended.promise).catch(() => {})
+    try {
+      expect(await failureAt(first)).toBe('ECONNREFUSED')
+      projects.set([first, taken.port])
+      await listensAt(first)
+      const said = Array.from({ length: 20 }, () =>
+        run(sandbox, `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${first}; echo hi >&3; cat <&3'`),
+      )
+      for (const { stdout } of await Promise.all(said)) expect(stdout).toBe(`${first}: hi\n`)
+
+      projects.set([second])
+      await listensAt(second)
+      expect(await failureAt(first)).toBe('ECONNREFUSED')
+      ended.resolve()
+      await ended.promise
+      projects.set([first])
+      expect(await failureAt(first)).toBe('ECONNREFUSED')
     } finally {
       taken.stop(true)
     }

@@ -188,8 +188,7 @@ export class EngineServer {
         sandbox.forward(port, target, (error) =>
           logger.warn('a port of berth is not reachable inside a server', { serverId: server, port, error }),
         ),
-      // Public projects have ports on this machine alone.
-      acceptAtProjectPorts() {},
+      acceptAtProjectPorts: (accept, ports) => sandbox.acceptAtProjectPorts(accept, ports),
     })
     await this.#prepareCaches(sandbox)
   }

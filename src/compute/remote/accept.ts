@@ -1,9 +1,15 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { type ForwardTarget, MAX_FORWARDED } from '../local/network/forward.ts'
+import type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from '../local/network/project-ports.ts'
 import type { SandboxdClient } from '../sandboxd/client.ts'
 import { SocketJoin } from '../sandboxd/socket-join.ts'
+import { CalledConnection } from './called-connection.ts'
 
 /** Calls that wait for connections at a time, so that several made at once are taken without a round trip between. */
 const WAITING = 4
+
+/** Milliseconds after which sandboxd is told the ports of projects again that it could not be told. */
+const RETRY_MS = 1_000
 
 /**
  * Passes connections from inside a server to one port of its loopback on to something that berth offers, until the sandbox
@@ -27,6 +33,72 @@ export async function acceptFor(
     }
   }
   return await Promise.race(Array.from({ length: WAITING }, next))
+}
+
+/**
+ * Passes connections from inside a server to ports of projects on, as `acceptFor` does, while programs of the server have none of
+ * these ports themselves. The server costs no call before there is such a port.
+ *
+ * @param ended settles when the sandbox has ended
+ * @throws ComputeError when the sandbox has ended
+ */
+export async function acceptAtPorts(
+  client: Pick<SandboxdClient, 'call'>,
+  ports: AnsweringPorts,
+  accept: AcceptAtPort,
+  ended: Promise<unknown>,
+): Promise<never> {
+  let open = 0
+  const next = async (): Promise<never> => {
+    for (;;) {
+      const call = client.call('accept', {})
+      const { port } = fieldsOf(await call.result)
+      open += 1
+      if (open > MAX_FORWARDED) call.drop()
+      void serve(call, Number(port), accept).finally(() => {
+        open -= 1
+      })
+    }
+  }
+  const first = Promise.withResolvers<void>()
+  let retry: Timer | null = null
+  const listen = (): void => {
+    clearTimeout(retry ?? undefined)
+    const now = ports.now()
+    if (now.length > 0) first.resolve()
+    try {
+      client.call('listen', { ports: now }).stream.end()
+    } catch {
+      // The connection is interrupted.
+      retry = setTimeout(listen, RETRY_MS)
+      retry.unref()
+    }
+  }
+  const stop = ports.onChange(listen)
+  void ended.then(() => {
+    stop()
+    clearTimeout(retry ?? undefined)
+  })
+  if (ports.now().length > 0) listen()
+  await first.promise
+  return await Promise.race(Array.from({ length: WAITING }, next))
+}
+
+/** Serves a connection inside the server at a port of a project. */
+async function serve(
+  call: ReturnType<SandboxdClient['call']>,
+  port: number,
+  accept: AcceptAtPort,
+): Promise<void> {
+  let taken: AcceptedConnection | null = null
+  const connection = new CalledConnection(call, {
+    data: (chunk) => taken?.data(chunk),
+    drain: () => taken?.drain(),
+    closed: (failed) => taken?.closed(failed),
+  })
+  taken = accept(port, connection)
+  if (taken === null) call.drop()
+  await connection.run()
 }
 
 /** Joins a connection inside the server to one of berth's. */

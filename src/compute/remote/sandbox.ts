@@ -1,24 +1,25 @@
 import { VERSION } from '../../runtime/version.ts'
 import type { Limits } from '../driver.ts'
 import type { ForwardTarget } from '../local/network/forward.ts'
+import type { AcceptAtPort, AnsweringPorts } from '../local/network/project-ports.ts'
 import {
   type CommandActivity,
   ComputeError,
   type DialedConnection,
   type DialHandlers,
-  DialRefused,
   type FaultInjection,
   type LoopbackHost,
   type Sandbox,
   type ServerConsumption,
 } from '../sandbox.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
-import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
+import type { ClientCall } from '../sandboxd/client-calls.ts'
 import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
-import { acceptFor } from './accept.ts'
+import { acceptAtPorts, acceptFor } from './accept.ts'
+import { dialThrough } from './called-connection.ts'
 import { decodeActivity, readBoolean, readConsumption } from './read-response.ts'
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
@@ -108,6 +109,16 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
       this.#forwarded.delete(port)
       if (!this.ending) failed(error)
     })
+  }
+
+  /**
+   * Passes on the connections of programs to ports of projects on which no program of the server listens. Does nothing if the
+   * network is shared. Must be called once at most.
+   */
+  acceptAtProjectPorts(accept: AcceptAtPort, ports: AnsweringPorts): void {
+    if (this.network === 'shared') return
+    // It ends with the sandbox.
+    acceptAtPorts(this.sandboxd, ports, accept, this.exited).catch(() => {})
   }
 
   /** Its files are not those of this machine. */
@@ -220,88 +231,5 @@ class RemoteFaultInjection extends SandboxFaults {
   thaw(): void {
     this.#thaw?.()
     this.#thaw = null
-  }
-}
-
-/** Opens a connection to a port inside a server as a call of sandboxd. See `Sandbox.dial`. */
-export async function dialThrough(
-  client: SandboxdClient,
-  port: number,
-  host: LoopbackHost,
-  handlers: DialHandlers,
-): Promise<DialedConnection> {
-  const call = client.call('dial', { port, host })
-  try {
-    await call.result
-  } catch (error) {
-    throw error instanceof CallError && error.code === 'refused'
-      ? new DialRefused(host, port, { cause: error })
-      : error
-  }
-  const connection = new CalledConnection(call, handlers)
-  handlers.opened(connection)
-  void connection.run()
-  return connection
-}
-
-/** A connection whose bytes are a call's streams. */
-class CalledConnection implements DialedConnection {
-  readonly #call: ClientCall
-  readonly #handlers: DialHandlers
-  #paused: PromiseWithResolvers<void> | null = null
-  #isDraining = false
-
-  constructor(call: ClientCall, handlers: DialHandlers) {
-    this.#call = call
-    this.#handlers = handlers
-  }
-
-  write(bytes: Uint8Array, offset = 0, length = bytes.length - offset): number {
-    const written = this.#call.stream.write(bytes, offset, length)
-    if (written >= 0 && written < length) void this.#drain()
-    return written
-  }
-
-  pause(): void {
-    this.#paused ??= Promise.withResolvers<void>()
-  }
-
-  resume(): void {
-    this.#paused?.resolve()
-    this.#paused = null
-  }
-
-  end(): void {
-    this.#call.stream.end()
-  }
-
-  terminate(): void {
-    this.#call.drop()
-    this.resume()
-  }
-
-  /** Passes the bytes on that come, until the connection is closed. */
-  async run(): Promise<void> {
-    const { stream } = this.#call
-    try {
-      for (let chunk = await stream.read(); chunk !== null; chunk = await stream.read()) {
-        if (this.#paused !== null) await this.#paused.promise
-        this.#handlers.data(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length))
-      }
-    } catch {
-      // The call broke off, which is a reset and no end.
-      this.#handlers.closed(true)
-      return
-    }
-    stream.end()
-    this.#handlers.closed(false)
-  }
-
-  async #drain(): Promise<void> {
-    if (this.#isDraining) return
-    this.#isDraining = true
-    await this.#call.stream.writable()
-    this.#isDraining = false
-    this.#handlers.drain()
   }
 }

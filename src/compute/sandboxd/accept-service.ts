@@ -1,7 +1,7 @@
 import type { ServedCall } from './call-stream.ts'
 import { SocketJoin } from './socket-join.ts'
 
-/** Connections to one port that wait for berth to take them; each takes a descriptor. @bound program */
+/** Connections that wait for berth to take them, of each `AcceptingPorts`; each takes a descriptor. @bound program */
 const MOST_WAITING = 256
 
 /** A connection that a program of the server has made. */
@@ -10,13 +10,15 @@ interface Accepted {
   join: SocketJoin | null
 }
 
-/** A port of the server's loopback at which sandboxd listens for berth. */
-class AcceptingPort {
+/** Ports of the server's loopback at which sandboxd listens for berth. */
+class AcceptingPorts {
+  readonly #listeners = new Map<number, Bun.TCPSocketListener<Accepted>[]>()
   readonly #waiting: Bun.Socket<Accepted>[] = []
   readonly #takers: ((socket: Bun.Socket<Accepted>) => void)[] = []
 
-  /** Throws the system's error if a program of the server has the port. */
-  constructor(port: number) {
+  /** Listens at a port. Does nothing if it does already. Throws the system's error if a program of the server has the port. */
+  open(port: number): void {
+    if (this.#listeners.has(port)) return
     const socket: Bun.SocketHandler<Accepted> = {
       open: (socket) => this.#accept(socket),
       data: (socket, chunk) => socket.data.join?.receive(socket, chunk),
@@ -24,11 +26,30 @@ class AcceptingPort {
       close: ({ data }, error) => data.join?.close(error),
       error: () => {},
     }
-    Bun.listen({ hostname: '127.0.0.1', port, socket, data: { join: null }, allowHalfOpen: true })
+    const at = (hostname: string): Bun.TCPSocketListener<Accepted> =>
+      Bun.listen({ hostname, port, socket, data: { join: null }, allowHalfOpen: true })
+    const listeners = [at('127.0.0.1')]
+    this.#listeners.set(port, listeners)
     try {
-      Bun.listen({ hostname: '::1', port, socket, data: { join: null }, allowHalfOpen: true })
+      listeners.push(at('::1'))
     } catch {
       // The server has no IPv6.
+    }
+  }
+
+  /** Listens at these ports, but those that programs of the server have, and no longer at others. */
+  openOnly(ports: readonly number[]): void {
+    for (const [port, listeners] of this.#listeners) {
+      if (ports.includes(port)) continue
+      for (const listener of listeners) listener.stop()
+      this.#listeners.delete(port)
+    }
+    for (const port of ports) {
+      try {
+        this.open(port)
+      } catch {
+        // It stays that program's.
+      }
     }
   }
 
@@ -57,19 +78,36 @@ class AcceptingPort {
   }
 }
 
-const ports = new Map<number, AcceptingPort>()
+const single = new Map<number, AcceptingPorts>()
+const projects = new AcceptingPorts()
 
-/** Waits for a connection to a port of the server's loopback; answers when there is one, and joins it to the call's streams. */
+/** Listens at the ports of projects that the call names, but those that programs have, and no longer at others. */
+export function serveListen({ input, respond }: ServedCall): void {
+  projects.openOnly(Array.isArray(input.ports) ? input.ports.map(Number) : [])
+  respond({})
+}
+
+/**
+ * Waits for a connection to the port that the call names, or to any of those of projects; answers with the port when there is
+ * one, and joins it to the call's streams.
+ */
 export async function serveAccept({ input, stream, respond, over }: ServedCall): Promise<void> {
-  const number = Number(input.port)
-  const port = ports.get(number) ?? new AcceptingPort(number)
-  ports.set(number, port)
-  const socket = await port.take(over)
+  const socket = await portsOf(input.port).take(over)
   const join = new SocketJoin(stream)
   socket.data.join = join
   over.addEventListener('abort', () => socket.terminate())
-  respond({})
+  respond({ port: socket.localPort })
   const running = join.run(socket)
   socket.resume()
   await running
+}
+
+/** @throws the system's error if a program of the server has the port */
+function portsOf(named: unknown): AcceptingPorts {
+  if (named === undefined) return projects
+  const port = Number(named)
+  const ports = single.get(port) ?? new AcceptingPorts()
+  ports.open(port)
+  single.set(port, ports)
+  return ports
 }

@@ -196,7 +196,18 @@ export interface SpawnRequest {
 
 /** Services of sandboxd. */
 export type CallName =
-  | ('dial' | 'accept' | 'activity' | 'occupied' | 'pause' | 'kill' | 'processes' | 'signal' | 'consumption')
+  | (
+      | 'dial'
+      | 'accept'
+      | 'listen'
+      | 'activity'
+      | 'occupied'
+      | 'pause'
+      | 'kill'
+      | 'processes'
+      | 'signal'
+      | 'consumption'
+    )
   | FileCallName
 
 /** Those about the workspace's files: the methods of `Workspace` of these names. */

@@ -31,6 +31,12 @@ export const SERVICES: Readonly<Record<CallName, Service>> = {
     await serveAccept(call)
   },
 
+  /** Listens at the ports of projects for berth. */
+  async listen(call) {
+    const { serveListen } = await import('./accept-service.ts')
+    serveListen(call)
+  },
+
   /** Answers what the processes of the command `execution` do. */
   async activity({ input, respond }, { marker, root }) {
     respond(await readActivity(root, commandMarker(marker, Number(input.execution)), process.pid))

@@ -1,3 +1,4 @@
+import type { AnsweringPorts } from '../../compute/compute.ts'
 import type { PortRange } from '../../config/config.ts'
 import { isBlockedByBrowsers, siteHostGuard } from '../../http/host.ts'
 import type { Logger } from '../../runtime/logger.ts'
@@ -49,6 +50,7 @@ export class Gateway implements SiteHost {
   /** The listeners of reserved ports. */
   readonly #held = new Map<number, PortListener[]>()
   readonly #byPort = new Map<number, PortSite>()
+  readonly #portListeners = new Set<() => void>()
   readonly #claims = new PortClaims()
   readonly #maxClients: number
   /** When idle connections were closed to make room. */
@@ -107,7 +109,19 @@ export class Gateway implements SiteHost {
     if (site.slug !== null) this.#bySlug.set(site.slug, site)
     this.#byPort.set(site.port, site)
     site.listen()
+    this.#portsChanged()
     return site
+  }
+
+  /** The ports of open sites. */
+  get ports(): AnsweringPorts {
+    return {
+      now: () => [...this.#byPort.keys()],
+      onChange: (listener) => {
+        this.#portListeners.add(listener)
+        return () => void this.#portListeners.delete(listener)
+      },
+    }
   }
 
   /** Returns the open site that has `SLUG.localhost`, or null. No site has it if it is the instance's own name. */
@@ -144,6 +158,11 @@ export class Gateway implements SiteHost {
     this.#sites.delete(site)
     if (site.slug !== null && this.#bySlug.get(site.slug) === site) this.#bySlug.delete(site.slug)
     if (this.#byPort.get(site.port) === site) this.#byPort.delete(site.port)
+    this.#portsChanged()
+  }
+
+  #portsChanged(): void {
+    for (const listener of this.#portListeners) listener()
   }
 
   /**

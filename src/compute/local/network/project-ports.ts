@@ -1,5 +1,5 @@
 import type { PortRange } from '../../../config/config.ts'
-import type { DialHandlers } from '../../sandbox.ts'
+import type { DialedConnection, DialHandlers } from '../../sandbox.ts'
 import { MAX_FORWARDED } from './forward.ts'
 
 /** The ports of projects that servers reach on their own loopback. Shared by the servers of a driver. */
@@ -11,8 +11,20 @@ export interface ProjectPorts {
 /** Receives the events of an accepted connection. */
 export type AcceptedConnection = Omit<DialHandlers, 'opened'>
 
-/** A connection of a program of a server. */
-type ProgramSocket = Bun.Socket<AcceptedConnection | null>
+/** A connection of a program of a server. A `Bun.Socket` is one. */
+export interface ProgramSocket extends DialedConnection {
+  /** Address of the program. */
+  readonly remoteAddress: string
+  /** Closes the sending half. Bytes that still arrive are read. */
+  shutdown(): void
+}
+
+/** The ports at which public projects answer. */
+export interface AnsweringPorts {
+  now(): number[]
+  /** Calls `listener` after each change. Returns a function that ends that. */
+  onChange(listener: () => void): () => void
+}
 
 /** Takes a connection to a port of loopback, or returns null, and it is reset. */
 export type AcceptAtPort = (port: number, socket: ProgramSocket) => AcceptedConnection | null

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 import { ComputeError } from '../../sandbox.ts'
 import { type ForwardTarget, forwardTo } from './forward.ts'
 import type { RelayedSocket } from './outbound/messages.ts'
-import { type AcceptAtPort, acceptWith, type ProjectPorts } from './project-ports.ts'
+import { type AcceptAtPort, type AnsweringPorts, acceptWith, type ProjectPorts } from './project-ports.ts'
 import { DNS_PORT, OUTBOUND_PORT, PROJECTS_PORT } from './rules.ts'
 import {
   isIPv6,
@@ -38,7 +38,10 @@ interface VersionSockets extends SourceSockets {
 }
 
 /** What berth opens its own services in, inside a server's network. */
-export type ProvidedNetwork = Pick<ServerNetwork, 'forward' | 'acceptAtProjectPorts'>
+export interface ProvidedNetwork extends Pick<ServerNetwork, 'forward'> {
+  /** See `ServerNetwork.acceptAtProjectPorts`. @param ports those at which a project answers now, for who cannot take a whole range */
+  acceptAtProjectPorts(accept: AcceptAtPort, ports: AnsweringPorts): void
+}
 
 /**
  * A server's own network, as berth uses it from outside: it connects to the server's ports, and listens and answers

@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KeyedInfo } from '../support/berth.ts'
+import { EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
+import { until } from '../support/processes.ts'
+import { archiveOf } from '../support/projects.ts'
+import { call, type ServeProcess, serve } from '../support/serve.ts'
+
+const missing = missingForEngine('docker')
+if (missing !== null) console.error(`SKIP apps of servers on an engine: ${missing}`)
+
+describe.skipIf(missing !== null)('apps of servers on an engine', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'berth-apps-'))
+  let rig: EngineRig
+  let berth: ServeProcess
+  let info: KeyedInfo
+
+  beforeAll(async () => {
+    rig = await EngineRig.start('docker')
+    await rig.prepare()
+    const engine = ['--compute', 'docker', '--engine', `unix://${rig.socket}`]
+    berth = serve(['--port', '0', '--data', join(directory, 'data'), ...engine])
+    info = await berth.ready
+  }, 300_000)
+  afterAll(async () => {
+    berth?.child.kill('SIGTERM')
+    await berth?.child.exited
+    await rig[Symbol.asyncDispose]()
+    rmSync(directory, { recursive: true, force: true })
+  }, 60_000)
+
+  const server = async (): Promise<string> => (await call(info, 'POST', '/servers')).body.id
+
+  const exec = async (id: string, command: string) =>
+    (await call(info, 'POST', `/servers/${id}/exec`, { command })).body
+
+  /** Makes a project of these files, and waits until nothing goes on by itself. */
+  async function project(serverId: string, files: Record<string, string>) {
+    const source = await archiveOf(files)
+    const made = await call(info, 'POST', `/servers/${serverId}/projects`, { visibility: 'public', source })
+    expect(made.status).toBe(201)
+    const shown = async () => (await call(info, 'GET', `/projects/${made.body.id}`)).body
+    await until(async () => ['ready', 'failed'].includes((await shown()).init_phase), 'it to settle', 60_000)
+    return shown()
+  }
+
+  test('a public project is reached from every server at its own address, and a private one from none', async () => {
+    const [own, other] = await Promise.all([server(), server()])
+    const { id, url } = await project(own, { 'index.html': '<h1>site</h1>' })
+    const look = `bun -e 'console.log(await fetch("${url}").then((it) => it.text(), (error) => error.code))'`
+    for (const serverId of [own, other, await server()]) {
+      expect((await exec(serverId, look)).stdout).toContain('<h1>site</h1>')
+    }
+    expect((await call(info, 'PATCH', `/projects/${id}`, { visibility: 'private' })).status).toBe(200)
+    await until(async () => (await exec(other, look)).stdout === 'ECONNREFUSED\n', 'nothing to answer')
+    await call(info, 'PATCH', `/projects/${id}`, { visibility: 'public' })
+    await until(async () => (await exec(other, look)).stdout.includes('<h1>site</h1>'), 'it to answer')
+  }, 120_000)
+})
