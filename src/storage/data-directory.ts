@@ -23,7 +23,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { StartupError } from '../errors.ts'
-import { codeOf, isBusy, messageOf } from '../runtime/error-info.ts'
+import { codeOf, isBusy, isDiskFull, messageOf } from '../runtime/error-info.ts'
 import { ifPresent, namesIn } from '../runtime/if-present.ts'
 import { isAlive, markText, ownMark, parseMark } from '../system/process-mark.ts'
 import { makePrivate, remove, removeTree, writePrivate } from './files.ts'
@@ -116,7 +116,12 @@ export function takeDataDirectory(path: string): DataDirectory {
     writeInstance: (instance) => writePrivate(instanceFile, toJson(instance)),
     markEnding() {
       const instance = readInstance(path)
-      if (instance !== null) writePrivate(instanceFile, toJson({ ...instance, ending: true }))
+      try {
+        if (instance !== null) writePrivate(instanceFile, toJson({ ...instance, ending: true }))
+      } catch (error) {
+        // A start that comes before the end does not wait for it then.
+        if (!isDiskFull(error)) throw error
+      }
     },
     readVersion: () => ifPresent(() => readFileSync(versionFile, 'utf8').trim()) ?? null,
     writeVersion: (version) => writePrivate(versionFile, `${version}\n`),

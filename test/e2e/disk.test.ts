@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
+import { isLocalCompute, serversWithFiles } from '../support/compute.ts'
 import { call, serve } from '../support/serve.ts'
 
 const control = (info: KeyedInfo, method: string, path: string, body?: object) =>
@@ -10,6 +11,11 @@ const control = (info: KeyedInfo, method: string, path: string, body?: object) =
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-disk-'))
 const mounted = Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]).exitCode === 0
+const filler = join(folder, 'filler')
+
+/** Takes the room that the disk has left. */
+const fill = () => Bun.spawnSync(['sh', '-c', `head -c 50000000 /dev/zero >> ${filler} 2>/dev/null`])
+
 const reason = mounted ? '' : ' (skipped: this user may not mount a small file system)'
 
 beforeAll(() => {
@@ -27,25 +33,27 @@ test.skipIf(!mounted)(
     try {
       const info = await ready
       const { body: server } = await call(info, 'POST', '/servers')
-      const exec = (command: string) => call(info, 'POST', `/servers/${server.id}/exec`, { command })
-      await exec('head -c 50000000 /dev/zero > filler 2>/dev/null')
+      fill()
 
       const write = await call(info, 'PUT', `/servers/${server.id}/files`, {
         path: 'a',
         content: 'x'.repeat(100_000),
       })
-      expect(write).toMatchObject({ status: 500, body: { error: 'internal_error' } })
-      expect(write.body.message).toContain('disk')
+      // Elsewhere the file has room, and the database may have none to note it in.
+      if (isLocalCompute || write.status !== 201) {
+        expect(write).toMatchObject({ status: 500, body: { error: 'internal_error' } })
+        expect(write.body.message).toContain('disk')
+      }
       // SQLite has room in its pages for a while; provisioning ends in a refusal and leaves nothing half made.
       let refused = await call(info, 'POST', '/servers')
       for (let n = 0; n < 200 && refused.status === 201; n++) refused = await call(info, 'POST', '/servers')
       expect(refused.status).toBe(500)
       expect(refused.body.message).toContain('disk')
       const present = (await call(info, 'GET', '/servers')).body.servers.length
-      expect(readdirSync(join(folder, 'data/servers')).length).toBe(present)
+      expect((await serversWithFiles(join(folder, 'data'))).length).toBe(present)
 
       // What is only read needs no room, even when use is due to be charged, and a deletion makes some.
-      await exec('head -c 50000000 /dev/zero >> filler 2>/dev/null')
+      fill()
       await control(info, 'POST', '/clock', { advance: '1m' })
       for (const path of ['/servers', `/servers/${server.id}`, '/usage', '/tasks'])
         expect(await call(info, 'GET', path)).toMatchObject({ status: 200 })
@@ -53,11 +61,12 @@ test.skipIf(!mounted)(
       const other = servers.find(({ id }: { id: string }) => id !== server.id)
       if (other) expect(await call(info, 'DELETE', `/servers/${other.id}`)).toMatchObject({ status: 200 })
 
-      await exec('rm filler')
+      rmSync(filler)
       expect((await call(info, 'POST', '/servers')).status).toBe(201)
       expect(
         (await call(info, 'PUT', `/servers/${server.id}/files`, { path: 'a', content: 'x' })).status,
       ).toBe(201)
+      fill()
     } finally {
       child.kill('SIGTERM')
       expect(await child.exited).toBe(0)
@@ -68,12 +77,8 @@ test.skipIf(!mounted)(
 test.skipIf(!mounted)(
   `a start on a full disk says so in one sentence, and how to make room${reason}`,
   async () => {
-    const filler = join(folder, 'filler')
-    await Bun.spawn([
-      'sh',
-      '-c',
-      `head -c 50000000 /dev/zero > ${filler} 2>/dev/null; truncate -s -16384 ${filler}`,
-    ]).exited
+    fill()
+    truncateSync(filler, statSync(filler).size - 16_384)
     const { child, ready } = serve(['--port', '0', '--data', join(folder, 'fresh')])
     await expect(ready).rejects.toThrow(/^berth: The disk that holds the data directory \S+ is full\. .*\n$/)
     expect(await child.exited).toBe(1)

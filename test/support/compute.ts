@@ -1,3 +1,8 @@
+import { join } from 'node:path'
+import { namesIn } from '../../src/runtime/if-present.ts'
+import { createLogger } from '../../src/runtime/logger.ts'
+import { VERSION } from '../../src/runtime/version.ts'
+
 /**
  * What runs the servers of this run of tests, in place of this machine: `BERTH_TEST_COMPUTE=docker`, with the engine at
  * `BERTH_TEST_ENGINE`, such as `unix:///run/docker.sock`. The engine needs the image of this version.
@@ -12,6 +17,25 @@ export const isLocalCompute = compute === ''
 export const computeEnvironment: Readonly<Record<string, string>> = {
   ...(compute === '' ? {} : { BERTH_COMPUTE: compute }),
   ...(engine === '' ? {} : { BERTH_ENGINE: engine }),
+}
+
+/** Returns the ids of the servers of a data directory that have files, also of those that its database does not name. */
+export async function serversWithFiles(dataDir: string): Promise<string[]> {
+  if (isLocalCompute) return namesIn(join(dataDir, 'servers')).sort()
+  const [{ NO_PROVISIONS, openEngine }, { EngineNotes }, { loadConfig }] = await Promise.all([
+    import('../../src/compute/drivers.ts'),
+    import('../../src/compute/engine/owner.ts'),
+    import('../../src/config/load.ts'),
+  ])
+  const notes = new EngineNotes(dataDir)
+  if (!notes.hasOwner) return []
+  const config = loadConfig({ flags: {}, env: computeEnvironment, cwd: dataDir })
+  const logger = createLogger('silent', () => {}, Date.now)
+  const { engine } = await openEngine(compute === 'kubernetes' ? compute : 'docker', {
+    ...{ ...NO_PROVISIONS, config, logger, version: VERSION, dataDir, ephemeral: false },
+  })
+  const { storages } = await engine.list(notes.owner)
+  return storages.map(({ labels }) => labels.server).sort()
 }
 
 /** Returns flags without the isolation, which is of this machine, if servers are elsewhere. */
