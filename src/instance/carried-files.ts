@@ -32,7 +32,8 @@ function serversOf(sqlite: Sqlite, table: 'servers' | 'deleted_servers'): Stored
 
 /**
  * Packs the files of servers that are not in the data directory into a copy of the state, an archive each. They must not
- * change meanwhile.
+ * change meanwhile. The copy has those already that are in the data directory: of servers of this machine, and in archives
+ * that `unpackServers` has not put where they belong.
  *
  * @param state the directory of the copy
  * @param signal cancels it
@@ -47,8 +48,10 @@ export async function packServers(
   if (driver.keepsFilesHere) return
   mkdirSync(join(state, SERVERS), { recursive: true, mode: 0o700 })
   for (const { id, handle } of servers) {
+    const archive = serverArchive(join(state, SERVERS), id)
+    if (handle.kind === 'local' || existsSync(archive)) continue
     try {
-      await write(serverArchive(join(state, SERVERS), id), driver.workspace(handle).pack(), signal)
+      await write(archive, driver.workspace(handle).pack(), signal)
     } catch (error) {
       if (signal?.aborted) throw copyCancelled()
       if (isDiskFull(error)) throw error

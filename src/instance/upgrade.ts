@@ -1,7 +1,7 @@
 import { Database as Sqlite } from 'bun:sqlite'
 import { closeSync, openSync } from 'node:fs'
 import type { ComputeDriver } from '../compute/compute.ts'
-import { StartupError } from '../errors.ts'
+import { BerthError, StartupError } from '../errors.ts'
 import { type SteerableClock, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import type { Logger } from '../runtime/logger.ts'
@@ -50,8 +50,10 @@ export async function prepareUpgrade(options: UpgradeOptions): Promise<void> {
       (copy) => packServers(driver, servers, copy),
     )
   } catch (error) {
+    const remedy =
+      error instanceof BerthError ? '' : ' Make room on the disk, or choose another directory with --data.'
     throw new StartupError(
-      `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error)}. Make room on the disk, or choose another directory with --data.`,
+      `The state of berth ${writer} in ${dataDirectory.path} cannot be saved before berth ${version} changes it: ${messageOf(error).replace(/\.$/, '')}.${remedy}`,
     )
   }
   logger.info(

@@ -13,6 +13,7 @@ import {
 import { join } from 'node:path'
 import { SCHEMA } from '../../src/storage/migrate.ts'
 import { run, type Served, serve, temporaryFolder } from '../cli/command.ts'
+import { isLocalCompute } from '../support/compute.ts'
 import { makeOlder } from '../support/older-state.ts'
 import { serve as serveProcess } from '../support/serve.ts'
 
@@ -122,6 +123,9 @@ test('an older berth refuses the state of a newer one, with both versions and th
   await ended(back)
 })
 
+if (!isLocalCompute)
+  console.error('SKIP the data of a release before: its servers are processes of this machine')
+
 /** The data directory that the executable of an earlier version has left, with keys of its own. */
 const RECORDED = {
   archive: join(import.meta.dir, '../../fixtures/upgrade/0.1.0-s18.tar.gz'),
@@ -130,44 +134,63 @@ const RECORDED = {
   secondKey: 'sk_live_Kt2aFc1FYsA5XZ0z55ZyOiVzYfzbljAPCjXqT1yxJEa',
 }
 
-test('the data that a release before has left is there after an upgrade: files, variables, keys, webhooks, apps, snapshots', async () => {
-  using folder = temporaryFolder()
-  const data = join(folder.path, '.berth')
-  const unpack = (): void => {
-    mkdirSync(data, { recursive: true })
-    const untar = Bun.spawnSync(['tar', '--no-same-owner', '-xzf', RECORDED.archive, '-C', data])
-    expect(untar.exitCode).toBe(0)
-  }
-  unpack()
-  const berth = await serve([], { cwd: folder.path })
-  const list = async (noun: string) => JSON.parse((await berth.run([noun, 'list', '--json'])).stdout)
-  expect(
-    (await berth.run(['exec', 'demo', 'cat notes/hello.txt made.txt deep/er/file; echo $TOKEN'])).stdout,
-  ).toBe('kept\nx\ny\nof-a-release-before\n')
-  expect(berth.info.api_key).toBe(RECORDED.firstKey)
-  for (const key of [RECORDED.firstKey, RECORDED.secondKey]) {
-    const headers = { authorization: `Bearer ${key}` }
-    expect((await fetch(`${berth.info.base_url}/servers`, { headers })).status).toBe(200)
-  }
-  expect((await list('webhooks')).webhooks).toMatchObject([{ url: 'http://127.0.0.1:9/hook' }])
-  expect((await list('tasks')).tasks).toMatchObject([{ status: 'completed', result: 'Done: ran ls.' }])
-  const { projects } = await list('projects')
-  expect(projects).toMatchObject([{ name: 'site', runtime_status: 'running' }])
-  expect(await (await fetch(projects[0].url)).text()).toBe('<h1>Of a release before</h1>\n')
-  // Its own snapshot has the older schema, too, and is brought up to date when it is restored.
-  await berth.run(['servers', 'delete', 'demo', '--yes'])
-  await berth.run(['snapshot', 'restore', 'mine2', '--no-undo', '--yes'])
-  expect((await berth.run(['files', 'read', 'demo', 'notes/hello.txt'])).stdout).toBe('kept\n')
-  await ended(berth)
+function unpack(data: string): void {
+  mkdirSync(data, { recursive: true })
+  const untar = Bun.spawnSync(['tar', '--no-same-owner', '-xzf', RECORDED.archive, '-C', data])
+  expect(untar.exitCode).toBe(0)
+}
 
-  const snapshots = join(data, 'snapshots')
-  const saved = (name: string) => JSON.parse(readFileSync(join(snapshots, name, 'snapshot.json'), 'utf8'))
-  expect(saved(RECORDED.before)).toMatchObject({ version: '0.1.0', schema: 18 })
-  // The older state comes back, and is brought up to date once more.
-  const first = readFileSync(join(snapshots, RECORDED.before, 'berth.db'))
-  for (const name of ['berth.db', 'berth.db-wal', 'berth.db-shm']) rmSync(join(data, name), { force: true })
-  unpack()
-  await ended(await serve([], { cwd: folder.path }))
-  expect(readFileSync(join(snapshots, RECORDED.before, 'berth.db')).equals(first)).toBe(true)
-  expect(saved(`${RECORDED.before}-2`)).toMatchObject({ version: '0.1.0', schema: 18 })
-})
+test.skipIf(isLocalCompute)(
+  'on an engine, servers of this machine are saved before an upgrade, and say where they can be used',
+  async () => {
+    using folder = temporaryFolder()
+    const data = join(folder.path, '.berth')
+    unpack(data)
+    const berth = await serve([], { cwd: folder.path })
+    const files = join(data, 'snapshots', RECORDED.before, 'servers')
+    const [server = ''] = readdirSync(files)
+    expect(existsSync(join(files, server, 'workspace/notes/hello.txt'))).toBe(true)
+    expect((await berth.run(['exec', 'demo', 'true'])).stderr).toContain('Start berth with --compute local.')
+    await ended(berth)
+  },
+)
+
+test.skipIf(!isLocalCompute)(
+  'the data that a release before has left is there after an upgrade: files, variables, keys, webhooks, apps, snapshots',
+  async () => {
+    using folder = temporaryFolder()
+    const data = join(folder.path, '.berth')
+    unpack(data)
+    const berth = await serve([], { cwd: folder.path })
+    const list = async (noun: string) => JSON.parse((await berth.run([noun, 'list', '--json'])).stdout)
+    expect(
+      (await berth.run(['exec', 'demo', 'cat notes/hello.txt made.txt deep/er/file; echo $TOKEN'])).stdout,
+    ).toBe('kept\nx\ny\nof-a-release-before\n')
+    expect(berth.info.api_key).toBe(RECORDED.firstKey)
+    for (const key of [RECORDED.firstKey, RECORDED.secondKey]) {
+      const headers = { authorization: `Bearer ${key}` }
+      expect((await fetch(`${berth.info.base_url}/servers`, { headers })).status).toBe(200)
+    }
+    expect((await list('webhooks')).webhooks).toMatchObject([{ url: 'http://127.0.0.1:9/hook' }])
+    expect((await list('tasks')).tasks).toMatchObject([{ status: 'completed', result: 'Done: ran ls.' }])
+    const { projects } = await list('projects')
+    expect(projects).toMatchObject([{ name: 'site', runtime_status: 'running' }])
+    expect(await (await fetch(projects[0].url)).text()).toBe('<h1>Of a release before</h1>\n')
+    // Its own snapshot has the older schema, too, and is brought up to date when it is restored.
+    await berth.run(['servers', 'delete', 'demo', '--yes'])
+    await berth.run(['snapshot', 'restore', 'mine2', '--no-undo', '--yes'])
+    expect((await berth.run(['files', 'read', 'demo', 'notes/hello.txt'])).stdout).toBe('kept\n')
+    await ended(berth)
+
+    const snapshots = join(data, 'snapshots')
+    const saved = (name: string) => JSON.parse(readFileSync(join(snapshots, name, 'snapshot.json'), 'utf8'))
+    expect(saved(RECORDED.before)).toMatchObject({ version: '0.1.0', schema: 18 })
+    // The older state comes back, and is brought up to date once more.
+    const first = readFileSync(join(snapshots, RECORDED.before, 'berth.db'))
+    for (const name of ['berth.db', 'berth.db-wal', 'berth.db-shm']) rmSync(join(data, name), { force: true })
+    unpack(data)
+    await ended(await serve([], { cwd: folder.path }))
+    expect(readFileSync(join(snapshots, RECORDED.before, 'berth.db')).equals(first)).toBe(true)
+    expect(saved(`${RECORDED.before}-2`)).toMatchObject({ version: '0.1.0', schema: 18 })
+  },
+)
