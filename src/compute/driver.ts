@@ -160,6 +160,12 @@ export interface ComputeDriver {
   takeStock(servers: readonly ServerHandle[], deleted: readonly ServerHandle[]): Remains
 
   /**
+   * Returns the ids of the servers that have files elsewhere, whether a record names them or not, without those that never
+   * were anybody's. A driver without it keeps files in the data directory only. Throws `ComputeError`.
+   */
+  stored?(): Promise<readonly string[]>
+
+  /**
    * Removes everything that belongs to the server, whose sandbox must be stopped. Does nothing if it is already
    * removed.
    */

@@ -1,10 +1,11 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ComputeDriver } from '../compute/compute.ts'
 import { StartupError } from '../errors.ts'
 import { codeOf, isDiskFull, messageOf } from '../runtime/error-info.ts'
 import { shellQuote } from '../runtime/shell-quote.ts'
 import type { DataDirectory } from '../storage/data-directory.ts'
-import { SERVERS } from '../storage/state.ts'
+import { ENGINE, SERVERS } from '../storage/state.ts'
 
 /** Codes of SQLite for a file that is damaged or no database. */
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/
@@ -54,21 +55,62 @@ const MOST_NAMED = 3
  * @throws StartupError
  */
 export async function refuseLostDatabase({ path, database }: DataDirectory): Promise<void> {
+  const state = lossOf(database)
+  const servers = join(path, SERVERS)
+  if (state === null || !isDirectory(servers)) return
+  const { ServerDirectories } = await import('../compute/remains.ts')
+  const ids = new ServerDirectories(path).claimed()
+  if (ids.length > 0)
+    throw await lostDatabase(path, `${database} ${state}`, { holder: servers, ids, away: servers })
+}
+
+/**
+ * Refuses a data directory that has lost its database and whose servers have files on an engine, as `refuseLostDatabase`
+ * does for those of this machine.
+ *
+ * @param selecting resolves to what runs servers
+ * @throws StartupError; `ComputeError` if the engine does not respond
+ */
+export async function refuseLostDatabaseOfEngine(
+  { path, database }: DataDirectory,
+  selecting: Promise<{ driver: ComputeDriver }>,
+): Promise<void> {
+  const state = lossOf(database)
+  const notes = join(path, ENGINE)
+  if (state === null || !isDirectory(notes)) return
+  const { driver } = await selecting
+  const ids = (await driver.stored?.()) ?? []
+  if (ids.length > 0)
+    throw await lostDatabase(path, `${database} ${state}`, {
+      holder: `--compute ${driver.name}`,
+      ids,
+      away: notes,
+    })
+}
+
+const isDirectory = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+
+/** Returns what a database is, as the end of a sentence, if it is lost; otherwise null. @throws StartupError for a directory */
+function lossOf(database: string): string | null {
   const found = statSync(database, { throwIfNoEntry: false })
   if (found?.isDirectory()) {
     throw new StartupError(
       `${database} is a directory, and berth's database belongs in its place. Move it away, put the database back, or choose another directory with --data.`,
     )
   }
-  const servers = join(path, SERVERS)
-  if ((found?.size ?? 0) > 0 || !statSync(servers, { throwIfNoEntry: false })?.isDirectory()) return
-  const { ServerDirectories } = await import('../compute/remains.ts')
-  const ids = new ServerDirectories(path).claimed()
-  if (ids.length === 0) return
-  const state = found === undefined ? 'is missing' : 'is empty'
+  if (found === undefined) return 'is missing'
+  return found.size > 0 ? null : 'is empty'
+}
+
+async function lostDatabase(
+  path: string,
+  lost: string,
+  { holder, ids, away }: { holder: string; ids: readonly string[]; away: string },
+): Promise<StartupError> {
   const more = ids.length > MOST_NAMED ? ', …' : ''
-  throw new StartupError(
-    `The database ${database} ${state}, but ${servers} holds the files of ${ids.length === 1 ? 'a server' : `${ids.length} servers`} (${ids.slice(0, MOST_NAMED).join(', ')}${more}). Nothing was changed. Put the database back. ${await wayBack(path)} To start anew, move ${servers} away first.`,
+  return new StartupError(
+    `The database ${lost}, but ${holder} holds the files of ${ids.length === 1 ? 'a server' : `${ids.length} servers`} (${ids.slice(0, MOST_NAMED).join(', ')}${more}). Nothing was changed. Put the database back. ${await wayBack(path)} To start anew, move ${away} away first.`,
   )
 }
 

@@ -39,7 +39,7 @@ import { SCHEMA, schemaOf } from '../storage/database.ts'
 import { hasServerArchives } from '../storage/state.ts'
 import type { Fixtures, RunRecord } from '../testing/testing.ts'
 import { MainPort } from './main-port.ts'
-import { refuseLostDatabase, startFailure } from './start-failure.ts'
+import { refuseLostDatabase, refuseLostDatabaseOfEngine, startFailure } from './start-failure.ts'
 import type { InstanceState } from './state.ts'
 import { takeData } from './take-data.ts'
 
@@ -216,6 +216,7 @@ async function start(
   })
   selecting.catch(() => {})
   onRelease(() => clock.stop())
+  await refuseLostDatabaseOfEngine(dataDirectory, selecting)
   await upgrade(dataDirectory, { version, clock, logger, selecting })
   if (!data.isEphemeral && dataDirectory.readVersion() !== version) dataDirectory.writeVersion(version)
 

@@ -42,6 +42,9 @@ const BESIDE_STATE: readonly RegExp[] = [
 /** The directory of the servers' directories. */
 export const SERVERS = 'servers'
 
+/** The directory of what is noted about engines. It is beside the state. */
+export const ENGINE = 'engine'
+
 /** The directory in which files are prepared that are sent to servers elsewhere. It is part of the state. */
 export const STAGED = 'staged'
 

@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../cli/command.ts'
 import type { KeyedInfo } from '../support/berth.ts'
+import { isLocalCompute, serversWithFiles } from '../support/compute.ts'
 import { until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
 
@@ -40,7 +41,11 @@ async function serverWith(info: KeyedInfo, file: string): Promise<string> {
   return id
 }
 
-const hasFile = (id: string, file: string): boolean => existsSync(at(`servers/${id}/workspace/${file}`))
+/** Reports whether the files of a server are there: those of this machine, or its volume or claim. */
+const hasFile = async (id: string, file: string): Promise<boolean> =>
+  isLocalCompute
+    ? existsSync(at(`servers/${id}/workspace/${file}`))
+    : (await serversWithFiles(dataDir)).includes(id)
 
 /** Runs `berth doctor --leaks` and reads its report. */
 async function doctor(...more: string[]) {
@@ -69,15 +74,16 @@ test.each([
     await control(info, 'POST', '/snapshots', { name: 'newest' })
     await stop()
     lose()
+    const noted = isLocalCompute ? 'servers' : 'engine'
     await expect(start()).rejects.toThrow(
       new RegExp(
-        `berth\\.db ${state}.* a server \\(${id}\\).*--snapshot \\S*/snapshots/newest --data NEW.*move \\S*/servers away`,
+        `berth\\.db ${state}.* a server \\(${id}\\).*--snapshot \\S*/snapshots/newest --data NEW.*move \\S*/${noted} away`,
       ),
     )
     expect(await berth.child.exited).toBe(1)
-    expect(hasFile(id, 'file')).toBe(true)
+    expect(await hasFile(id, 'file')).toBe(true)
 
-    rmSync(at('servers'), { recursive: true })
+    rmSync(at(noted), { recursive: true })
     expect((await start()).kept).toEqual([])
   },
 )
@@ -111,13 +117,13 @@ test('names a directory in the place of the database', async () => {
 test('starts anew without a database if no server was ever given to somebody', async () => {
   berth = serve(['--port', '0', '--data', dataDir, '--spare-servers', '1'])
   await berth.ready
-  while (!existsSync(at('servers')) || readdirSync(at('servers')).length === 0) await Bun.sleep(20)
+  await until(async () => (await serversWithFiles(dataDir)).length > 0, 'a spare server')
   await stop('SIGKILL')
   for (const file of readdirSync(dataDir).filter((name) => name.startsWith('berth.db'))) rmSync(at(file))
   const info = await start()
   expect(info.kept).toEqual([])
   expect((await call(info, 'GET', '/servers')).body).toEqual({ servers: [] })
-  await until(() => readdirSync(at('servers')).length === 0, 'the directory is removed')
+  await until(async () => (await serversWithFiles(dataDir)).length === 0, 'its files are removed')
 })
 
 test('keeps what an older database does not name through starts, resets and restores, until a person removes it', async () => {
@@ -136,32 +142,34 @@ test('keeps what an older database does not name through starts, resets and rest
   rmSync(at('older.db'))
 
   const kept = [newer, untouched].sort()
-  const expectKept = (ids: readonly string[]): void => {
-    expect([...ids].sort()).toEqual(kept)
-    expect(hasFile(newer, 'newer')).toBe(true)
-    expect(existsSync(at(`servers/${untouched}/workspace`))).toBe(true)
+  const expectKept = async (ids: readonly string[]): Promise<void> => {
+    // Volumes and claims stay too, but are not listed.
+    expect([...ids].sort()).toEqual(isLocalCompute ? kept : [])
+    expect(await hasFile(newer, 'newer')).toBe(true)
+    expect(await serversWithFiles(dataDir)).toEqual(expect.arrayContaining(kept))
   }
   info = await start()
-  expectKept(info.kept)
-  expect(hasFile(older, 'older')).toBe(true)
+  await expectKept(info.kept)
+  expect(await hasFile(older, 'older')).toBe(true)
   const { report, exitCode } = await doctor('--fix')
   expect({ exitCode, leaks: report.leaks }).toEqual({ exitCode: 0, leaks: [] })
-  expectKept(report.kept.map(({ id }: { id: string }) => id))
+  await expectKept(report.kept.map(({ id }: { id: string }) => id))
 
   expect((await control(info, 'POST', '/reset')).status).toBe(200)
-  expectKept(kept)
+  await expectKept(info.kept)
   expect((await control(info, 'POST', '/snapshots/older/restore')).status).toBe(200)
-  expectKept(kept)
-  expect(hasFile(older, 'older')).toBe(true)
+  await expectKept(info.kept)
+  expect(await hasFile(older, 'older')).toBe(true)
+  if (!isLocalCompute) return
   const refused = await control(info, 'POST', '/snapshots/newer/restore')
   expect(refused.status).toBe(400)
   expect(refused.body.message).toMatch(/Move \S*\/servers\/srv_\w+ away, or remove it with "berth doctor/)
-  expectKept(kept)
+  await expectKept(kept)
   await stop()
   expect((await berth.stderr).match(/WARN.*which is kept/g)).toHaveLength(2)
 
   info = await start()
-  expectKept(info.kept)
+  await expectKept(info.kept)
   const removed = await doctor('--fix-kept', newer, '--yes')
   expect(removed.report.kept).toMatchObject([{ id: untouched }])
   expect(readdirSync(at('servers')).sort()).toEqual([older, untouched].sort())
@@ -184,5 +192,5 @@ test('removes the files of a deleted server at the next start if a kill prevente
   await deleting
   info = await start()
   expect(info.kept).toEqual([])
-  await until(() => readdirSync(at('servers')).length === 0, 'the directory is removed')
+  await until(async () => (await serversWithFiles(dataDir)).length === 0, 'its files are removed')
 }, 60_000)

@@ -223,6 +223,13 @@ export class EngineDriver implements ComputeDriver {
     }
   }
 
+  async stored(): Promise<string[]> {
+    if (!this.#notes.hasOwner) return []
+    const { begun, owner } = this.#notes
+    const { storages } = await this.#options.engine.list(owner)
+    return storages.flatMap(({ name, labels }) => (begun.has(name) ? [] : [labels.server]))
+  }
+
   async destroy(handle: ServerHandle): Promise<void> {
     const { storage, engine: id } = engineHandle(handle, this.name)
     await this.#checkEngine(id)

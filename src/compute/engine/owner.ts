@@ -2,10 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { systemRandom } from '../../runtime/random.ts'
+import { ENGINE } from '../../storage/state.ts'
 import { digestOf } from './names.ts'
-
-/** The directory of what is noted about engines, relative to the data directory. */
-const DIRECTORY = 'engine'
 
 /**
  * What a data directory notes of its servers on engines: its own id, and the storages that hold nothing of anybody yet. It
@@ -17,7 +15,7 @@ export class EngineNotes {
 
   /** @param dataDir absolute path of the data directory */
   constructor(dataDir: string) {
-    this.#directory = join(dataDir, DIRECTORY)
+    this.#directory = join(dataDir, ENGINE)
   }
 
   /** The id of the data directory on engines, 16 hex digits: made at the first use, and the same from then on. */
