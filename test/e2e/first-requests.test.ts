@@ -87,12 +87,12 @@ const FIRST: Record<
   'a restore': {
     ask: (info) => control(info, 'POST', '/snapshots/base/restore'),
     status: 200,
-    remains: async ({ data_dir }, server) => existsSync(join(data_dir, 'servers', server, 'workspace/kept')),
+    remains: (info, server) => hasFile(info, server, 'kept'),
   },
   'a file': {
     ask: (info, server) => call(info, 'PUT', `/servers/${server}/files`, { path: 'new', content: 'new' }),
     status: 201,
-    remains: async ({ data_dir }, server) => existsSync(join(data_dir, 'servers', server, 'workspace/new')),
+    remains: (info, server) => hasFile(info, server, 'new'),
   },
   'a project': {
     ask: (info, server) =>
@@ -107,6 +107,10 @@ const FIRST: Record<
       return true
     },
   },
+}
+
+async function hasFile(info: KeyedInfo, server: string, path: string): Promise<boolean> {
+  return (await call(info, 'GET', `/servers/${server}/files?path=${path}`)).status === 200
 }
 
 function control(info: KeyedInfo, method: string, path: string, body?: object) {
