@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { namesIn } from '../../src/runtime/if-present.ts'
+import { STAGED } from '../../src/storage/state.ts'
+import { isLocalCompute } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -90,20 +93,23 @@ async function text(url: string): Promise<string> {
 }
 
 /** Returns the versions of the files of an app, without what its build made. */
-function versionsIn(server: string, directory: string): string[] {
-  const at = join(folder, 'servers', server, 'workspace', directory)
-  const only = readdirSync(at).flatMap((name) => /^only-(\w+)\.txt$/.exec(name)?.[1] ?? [])
-  const parts = existsSync(join(at, 'parts')) ? readdirSync(join(at, 'parts')) : []
-  return [...new Set([...only, ...parts.map((name) => readFileSync(join(at, 'parts', name), 'utf8'))])]
+async function versionsIn(server: string, directory: string): Promise<string[]> {
+  const command = `cd "./${directory}" && for file in only-*.txt parts/*; do [ ! -f $file ] || { cat $file; echo; }; done`
+  const { body } = await call(info, 'POST', `/servers/${server}/exec`, { command })
+  if (body.exitCode !== 0) throw new Error(JSON.stringify(body))
+  return [...new Set<string>(body.stdout.split('\n').filter(Boolean))]
 }
 
-const partOf = (server: string, directory: string): string =>
-  readFileSync(join(folder, 'servers', server, 'workspace', directory, `parts/${FILES / 2}.txt`), 'utf8')
+/** Returns the content of a file; undefined if there is none. */
+const contentOf = async (server: string, path: string): Promise<string | undefined> =>
+  (await call(info, 'GET', `/servers/${server}/files?path=${path}`)).body.content
 
-/** Names of what is kept beside a workspace. */
-const keptFor = (server: string): string[] => {
-  const staging = join(folder, 'servers', server, 'staging')
-  return existsSync(staging) ? readdirSync(staging) : []
+const partOf = (server: string, directory: string) => contentOf(server, `${directory}parts/${FILES / 2}.txt`)
+
+/** Waits until nothing is kept of an earlier version: beside a workspace of this machine, in the data directory for others. */
+const nothingKept = (server: string): Promise<void> => {
+  const staging = join(folder, isLocalCompute ? join('servers', server, 'staging') : STAGED)
+  return until(() => namesIn(staging).length === 0, 'nothing to be kept', 10_000)
 }
 
 const projectOf = async (id: string) => (await call(info, 'GET', `/projects/${id}`)).body
@@ -130,16 +136,16 @@ describe('kill -9 while a pushed version is built', () => {
     expect((await push(path, versionOf('one'), { clean: true }))?.status).toBe(200)
     const { url } = await deploymentOf(server)
     const cut = push(path, stuck('two'), { clean: true })
-    await until(() => existsSync(join(folder, 'servers', server, 'workspace/stuck')), 'the build')
-    expect(versionsIn(server, '')).toEqual(['two'])
+    await until(async () => (await contentOf(server, 'stuck')) !== undefined, 'the build')
+    expect(await versionsIn(server, '')).toEqual(['two'])
     await startAgain()
     expect(await cut).toBe(null)
     await until(async () => (await deploymentOf(server)).live, 'the version before', 20_000)
     expect(await text(url)).toBe('one')
-    expect(versionsIn(server, '')).toEqual(['one'])
+    expect(await versionsIn(server, '')).toEqual(['one'])
     expect((await deploymentOf(server)).failed_change.reason).toMatch(UNDONE)
     expect(await logOf(`/servers/${server}/deployments/logs`)).toMatch(UNDONE)
-    expect(keptFor(server)).toEqual([])
+    await nothingKept(server)
     await startAgain()
     expect((await deploymentOf(server)).url).toBe(url)
     await until(async () => (await deploymentOf(server)).live, 'the version before', 20_000)
@@ -147,7 +153,7 @@ describe('kill -9 while a pushed version is built', () => {
     expect((await push(path, versionOf('three'), { clean: true }))?.status).toBe(200)
     expect(await text(url)).toBe('three')
     expect(await deploymentOf(server)).not.toHaveProperty('failed_change')
-    expect(keptFor(server)).toEqual([])
+    await nothingKept(server)
   })
 
   test('leaves a project with those of the version before, and says so', async () => {
@@ -158,17 +164,14 @@ describe('kill -9 while a pushed version is built', () => {
       until(async () => (await projectOf(id)).init_phase === 'ready', 'the project to be ready', 20_000)
     await becomesReady()
     expect((await push(`/projects/${id}/push`, stuck('two')))?.status).toBe(200)
-    await until(
-      () => existsSync(join(folder, 'servers', server, 'workspace/projects/kept/stuck')),
-      'the build',
-    )
+    await until(async () => (await contentOf(server, 'projects/kept/stuck')) !== undefined, 'the build')
     await startAgain()
     await becomesReady()
     expect(await text(url)).toBe('one')
-    expect(versionsIn(server, 'projects/kept')).toEqual(['one'])
+    expect(await versionsIn(server, 'projects/kept')).toEqual(['one'])
     expect((await projectOf(id)).failed_change.reason).toMatch(UNDONE)
     expect(await logOf(`/projects/${id}/logs`)).toMatch(UNDONE)
-    expect(keptFor(server)).toEqual([])
+    await nothingKept(server)
     // What runs is pushed: nothing is left to be done, or to be reported.
     expect((await push(`/projects/${id}/push`, versionOf('one')))?.status).toBe(200)
     expect(await projectOf(id)).not.toHaveProperty('failed_change')
@@ -176,7 +179,7 @@ describe('kill -9 while a pushed version is built', () => {
     await until(async () => (await text(url)) === 'three', 'the next version', 20_000)
     await becomesReady()
     expect(await projectOf(id)).not.toHaveProperty('failed_change')
-    expect(keptFor(server)).toEqual([])
+    await nothingKept(server)
   })
 })
 
@@ -195,12 +198,13 @@ test(`${KILLS} times kill -9 at any moment of pushes leaves the files of one ver
     const extra = { removed: [`only-${deployed}.txt`] }
     const pushes = [push(path, versionOf(next), extra), push(`/projects/${id}/push`, versionOf(next))]
     // Every second time amid the change of the files, else at any moment: what has to hold does not depend on it.
-    const amid = round % 4 === 1 ? '' : round % 4 === 3 ? 'projects/killed' : null
-    if (amid !== null) await until(() => partOf(server, amid) === next, 'the files to change')
+    const amid = round % 4 === 1 ? '' : round % 4 === 3 ? 'projects/killed/' : null
+    if (amid !== null) await until(async () => (await partOf(server, amid)) === next, 'the files to change')
     else await Bun.sleep((crypto.getRandomValues(new Uint16Array(1))[0] ?? 0) % 500)
     await startAgain()
     await Promise.all(pushes)
-    const [inDeployment, inProject] = [versionsIn(server, ''), versionsIn(server, 'projects/killed')]
+    const inDeployment = await versionsIn(server, '')
+    const inProject = await versionsIn(server, 'projects/killed')
     expect([[deployed], [next]]).toContainEqual(inDeployment)
     expect([[pushed], [next]]).toContainEqual(inProject)
     ;[deployed, pushed] = [inDeployment[0] ?? '', inProject[0] ?? '']
@@ -210,6 +214,6 @@ test(`${KILLS} times kill -9 at any moment of pushes leaves the files of one ver
     expect(shown === pushed ? shown : `${shown}\n${await logOf(`/projects/${id}/logs`)}`).toBe(pushed)
     await until(async () => (await deploymentOf(server)).live, 'the deployment', 30_000)
     expect(await text((await deploymentOf(server)).url)).toBe(deployed)
-    expect(keptFor(server)).toEqual([])
+    await nothingKept(server)
   }
 }, 600_000)

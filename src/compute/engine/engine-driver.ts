@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Connection } from '../../runtime/connection.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { STAGED } from '../../storage/state.ts'
+import { holdsInodes } from '../../system/files.ts'
 import {
   type ComputeDriver,
   type Limits,
@@ -15,6 +16,7 @@ import {
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
+import { StagingArea } from '../local/staging.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { RemoteWorkspace } from '../remote/workspace.ts'
 import { ComputeError, type Sandbox, type SandboxPaths } from '../sandbox.ts'
@@ -214,6 +216,7 @@ export class EngineDriver implements ComputeDriver {
         )
       },
       remove: async () => {
+        await new StagingArea(this.#staging, holdsInodes).sweep()
         for (const storage of blank) {
           await engine.removeStorage(storage)
           this.#notes.end(storage)
