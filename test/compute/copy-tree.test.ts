@@ -19,7 +19,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { copyTree } from '../../src/compute/local/copy-tree.ts'
 import { pinRoot } from '../../src/compute/local/pinned.ts'
-import { temporaryName } from '../../src/compute/local/temporary-file.ts'
+import { stateName, temporaryName } from '../../src/compute/local/temporary-file.ts'
 import { LocalWorkspace } from '../../src/compute/local/workspace.ts'
 import { Snapshots } from '../../src/testing/snapshots/snapshots.ts'
 
@@ -91,6 +91,17 @@ test('a copy leaves out pipes, sockets and what berth prepares', async () => {
   expect(existsSync(socket.unix)).toBe(true)
 })
 
+test('a snapshot holds what is kept for servers elsewhere, and no push that is under way', async () => {
+  const kept = stateName()
+  for (const name of [kept, temporaryName()]) {
+    mkdirSync(at(`data/staged/${name}/caches`), { recursive: true })
+    writeFileSync(at(`data/staged/${name}/caches/file`), name)
+  }
+  await new Snapshots(at('data')).save(SNAPSHOT, (path) => writeFileSync(path, ''))
+  expect(readdirSync(at('data/snapshots/s/staged'))).toEqual([kept])
+  expect(readdirSync(at(`data/snapshots/s/staged/${kept}/caches`))).toEqual(['file'])
+})
+
 // A hostile command keeps running although berth has stopped it: it has the kernel send it SIGCONT.
 test.skipIf(!LINUX)(
   'a snapshot holds nothing from outside while folders are swapped for links',
@@ -105,15 +116,8 @@ test.skipIf(!LINUX)(
     })
     await swapping.stdout.getReader().read()
     const snapshots = new Snapshots(at('data'))
-    const file = {
-      name: 's',
-      created_at: '',
-      version: '',
-      schema: 0,
-      clock: { frozenAt: null, offsetMs: 0 } as never,
-    }
     for (let round = 0; round < 3; round += 1) {
-      await snapshots.save(file, (path) => writeFileSync(path, ''))
+      await snapshots.save(SNAPSHOT, (path) => writeFileSync(path, ''))
       const found = Bun.spawnSync(['grep', '-rlF', SECRET, at('data/snapshots/s/servers')]).stdout.toString()
       expect(found).toBe('')
       // Not so when it is swapped twice while it is looked at.
@@ -122,6 +126,12 @@ test.skipIf(!LINUX)(
   },
   120_000,
 )
+
+/** What a snapshot says of itself. */
+const SNAPSHOT = {
+  ...{ name: 's', created_at: '', version: '', schema: 0 },
+  clock: { frozenAt: null, offsetMs: 0 } as never,
+}
 
 const PAIRS = 100
 

@@ -100,13 +100,14 @@ export class Snapshots {
       mkdirSync(fresh, { recursive: true, mode: 0o700 })
       copyDatabase(join(fresh, 'berth.db'))
       const entries = stateEntries(this.#path).filter((name) => !DATABASE.test(name))
-      const own = entries.filter((name) => name !== SERVERS)
+      const inProgress = entries.filter((name) => [SERVERS, STAGED].includes(name))
+      const own = entries.filter((name) => !inProgress.includes(name))
       await copyTrees(
         own.map((name) => join(this.#path, name)),
         fresh,
         signal,
       )
-      if (own.length < entries.length) await this.#copyServers(join(fresh, SERVERS), signal)
+      for (const name of inProgress) await this.#copyFinished(name, fresh, signal)
       await packServers(fresh)
       const content: SnapshotFile = { ...file, bytes: await bytesOf(fresh) }
       writePrivate(join(fresh, 'snapshot.json'), `${JSON.stringify(content, null, 2)}\n`)
@@ -122,17 +123,23 @@ export class Snapshots {
     }
   }
 
-  /** Copies the servers' files by descriptors. Servers are paused meanwhile, but a hostile program evades that. */
-  async #copyServers(to: string, signal: AbortSignal | undefined): Promise<void> {
+  /**
+   * Copies what servers have or are sent, without what is being written. By descriptors: servers are paused meanwhile, but a
+   * hostile program evades that.
+   */
+  async #copyFinished(name: string, fresh: string, signal: AbortSignal | undefined): Promise<void> {
     const [{ copyTree, pinRoot }, { CACHES }] = await Promise.all([
       import('../../compute/trees.ts'),
       import('../../compute/remains.ts'),
     ])
+    const to = join(fresh, name)
     mkdirSync(to, { mode: 0o700 })
-    using root = pinRoot(join(this.#path, SERVERS), holdsInodes)
+    using root = pinRoot(join(this.#path, name), holdsInodes)
     try {
       // Right below a server's directory; its own files are further down.
-      await copyTree(root, to, signal, (name, depth) => depth === 1 && name === CACHES)
+      const isCache = (entry: string, depth: number): boolean =>
+        name === SERVERS && depth === 1 && entry === CACHES
+      await copyTree(root, to, signal, isCache)
     } catch (error) {
       throw signal?.aborted ? copyCancelled() : notCopied(messageOf(error))
     }
