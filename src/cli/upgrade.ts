@@ -11,6 +11,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { messageOf } from '../runtime/error-info.ts'
+import { executableSystem } from '../runtime/executable-system.ts'
 import { ifPresent } from '../runtime/if-present.ts'
 import { runHelper } from '../runtime/run-helper.ts'
 import { selfCommand } from '../runtime/self.ts'
@@ -129,40 +130,20 @@ const GZIP = [0x1f, 0x8b]
 /** Returns the program of a release archive; any other file is one itself. */
 async function executableIn(path: string, bytes: Buffer): Promise<Uint8Array> {
   if (bytes[0] !== GZIP[0] || bytes[1] !== GZIP[1]) return bytes
-  const { extract } = await import('tar-stream')
-  const archive = extract()
-  let program: Uint8Array | null = null
-  try {
-    archive.end(Buffer.from(Bun.gunzipSync(new Uint8Array(bytes))))
-    for await (const entry of archive) {
-      const isProgram = entry.header.type === 'file' && basename(entry.header.name) === 'berth'
-      const chunks: Uint8Array[] = []
-      for await (const chunk of entry as AsyncIterable<Uint8Array>) if (isProgram) chunks.push(chunk)
-      if (isProgram) program = Buffer.concat(chunks)
-    }
-  } catch (error) {
+  const files = await new Bun.Archive(bytes).files().catch((error: unknown) => {
     throw new CommandError(`${path} is no archive of a release: ${messageOf(error)}. Download it again.`)
-  }
-  if (program === null)
+  })
+  const [, program] = [...files].find(([name]) => basename(name) === 'berth') ?? []
+  if (program === undefined)
     throw new CommandError(`${path} has no file "berth" in it. Name an archive of a release of berth.`)
-  return program
+  return await program.bytes()
 }
-
-/** Machines in the header of an ELF file (e_machine, elf(5)). */
-const ELF_MACHINES: Readonly<Record<number, string>> = { 62: 'x64', 183: 'arm64' }
-/** Processors in the header of a Mach-O file (cputype, mach/machine.h). */
-const MACH_PROCESSORS: Readonly<Record<number, string>> = { 16777223: 'x64', 16777228: 'arm64' }
-const ELF = 0x7f454c46
-const MACH_O = 0xfeedfacf
-
-/** Bytes of an ELF file within which the path of its loader is, which tells the C library. */
-const ELF_START = 4096
 
 /** Compares the system that an executable is for with this one. @throws CommandError if it is another */
 function checkSystem(path: string, program: Uint8Array): void {
   const { system } = versionInfo()
   const libc = libcOf(process.platform)
-  const found = systemOf(program)
+  const found = executableSystem(program)
   const own = libc === 'musl' ? `${system}-musl` : system
   if (found === own) return
   throw new CommandError(
@@ -170,20 +151,6 @@ function checkSystem(path: string, program: Uint8Array): void {
       ? `${path} is no executable. Name the archive of a release for ${own}.`
       : `${path} is for ${found}, and this machine has ${own}. Download the one for ${own}.`,
   )
-}
-
-/** Returns the system that an executable is for, named as archives are; null if it is no executable that berth knows. */
-function systemOf(program: Uint8Array): string | null {
-  if (program.length < ELF_START) return null
-  const header = Buffer.from(program.buffer, program.byteOffset, ELF_START)
-  if (header.readUInt32BE(0) === ELF) {
-    const processor = ELF_MACHINES[header.readUInt16LE(18)]
-    if (processor === undefined) return null
-    return `linux-${processor}${header.includes('/ld-musl-') ? '-musl' : ''}`
-  }
-  if (header.readUInt32LE(0) !== MACH_O) return null
-  const processor = MACH_PROCESSORS[header.readUInt32LE(4)]
-  return processor === undefined ? null : `darwin-${processor}`
 }
 
 /** Returns the processes, but this one, that run a file. */

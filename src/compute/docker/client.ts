@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
-import { isObject } from '../../runtime/is-object.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { Slots } from '../../runtime/slots.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { Endpoint, EngineTls } from './address.ts'
@@ -43,6 +43,16 @@ export class EngineRefusal extends Error {
     message: string,
   ) {
     super(message.slice(0, MAX_MESSAGE))
+  }
+}
+
+/** Returns what a request comes to, null if the engine says that there is no such thing. */
+export async function orMissing<T>(request: Promise<T>): Promise<T | null> {
+  try {
+    return await request
+  } catch (error) {
+    if (error instanceof EngineRefusal && error.status === 404) return null
+    throw error
   }
 }
 
@@ -93,6 +103,17 @@ export class DockerClient {
     } catch (error) {
       throw this.#unreachable(error)
     }
+  }
+
+  /** Returns what the engine has at a path, null if there is no such thing. Throws `EngineRefusal`, `EngineUnreachable`. */
+  async find(path: string): Promise<Record<string, unknown> | null> {
+    return orMissing(this.json('GET', path).then(fieldsOf))
+  }
+
+  /** Makes a container. @returns its id @throws EngineRefusal @throws EngineUnreachable */
+  async createContainer(name: string, settings: object): Promise<string> {
+    const created = await this.json('POST', '/containers/create', { query: { name }, body: settings })
+    return String(fieldsOf(created).Id)
   }
 
   /** Makes a request whose response nobody reads. Throws `EngineRefusal`, `EngineUnreachable`. */
@@ -251,8 +272,8 @@ function plainReason(error: unknown): string {
 /** Returns the message of an error's body. */
 function messageIn(text: string): string {
   try {
-    const body: unknown = JSON.parse(text)
-    if (isObject(body) && typeof body.message === 'string') return body.message.trim()
+    const { message } = fieldsOf(JSON.parse(text))
+    if (typeof message === 'string') return message.trim()
   } catch {
     // Not of the engine itself, such as a proxy's page.
   }

@@ -133,7 +133,7 @@ export class DockerEngine implements Engine {
   hasStorage(name: string): Promise<boolean> {
     return this.#do(
       `look for the volume ${name}`,
-      async () => (await this.#find(`/volumes/${name}`)) !== null,
+      async () => (await this.#client.find(`/volumes/${name}`)) !== null,
     )
   }
 
@@ -154,13 +154,8 @@ export class DockerEngine implements Engine {
         processors,
         tools,
       }
-      const created = fieldsOf(
-        await this.#client.json('POST', '/containers/create', {
-          query: { name: spec.name },
-          body: containerSettings(spec, settings),
-        }),
-      )
-      const instance = { id: String(created.Id), name: spec.name, labels: spec.labels, node: null }
+      const id = await this.#client.createContainer(spec.name, containerSettings(spec, settings))
+      const instance = { id, name: spec.name, labels: spec.labels, node: null }
       try {
         // Before the start: what process 1 writes first is not kept. Without its input, to see why it does not run.
         this.#attached.set(instance.id, await this.#attach(instance))
@@ -328,7 +323,7 @@ export class DockerEngine implements Engine {
   /** Makes berth's network, in which servers reach the outside and not each other. */
   #makeNetwork(): Promise<void> {
     this.#network ??= (async () => {
-      if ((await this.#find(`/networks/${BERTH_NETWORK}`)) !== null) return
+      if ((await this.#client.find(`/networks/${BERTH_NETWORK}`)) !== null) return
       const made = this.#client.send('POST', '/networks/create', {
         body: {
           Name: BERTH_NETWORK,
@@ -348,16 +343,6 @@ export class DockerEngine implements Engine {
     return this.#network
   }
 
-  /** Returns what the engine knows of something, null if there is no such thing. */
-  async #find(path: string): Promise<Record<string, unknown> | null> {
-    try {
-      return fieldsOf(await this.#client.json('GET', path))
-    } catch (error) {
-      if (error instanceof EngineRefusal && error.status === 404) return null
-      throw error
-    }
-  }
-
   /** Removes something; resolves when the engine does not have it any more. */
   async #untilGone(method: 'DELETE', path: string, query?: Record<string, string>): Promise<void> {
     const until = performance.now() + REMOVAL_MS
@@ -365,7 +350,7 @@ export class DockerEngine implements Engine {
       try {
         await this.#client.send(method, path, { ...(query && { query }) })
         // Podman says so before a container that removes itself is gone.
-        if ((await this.#find(path + (path.startsWith('/containers') ? '/json' : ''))) === null) return
+        if ((await this.#client.find(path + (path.startsWith('/containers') ? '/json' : ''))) === null) return
       } catch (error) {
         if (!(error instanceof EngineRefusal)) throw error
         if (error.status === 404) return

@@ -3,7 +3,7 @@ import { systemRandom } from '../../runtime/random.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
 import { ComputeError } from '../sandbox.ts'
-import { type DockerClient, EngineRefusal } from './client.ts'
+import type { DockerClient } from './client.ts'
 
 /** The label of an image that berth has made: its version. */
 export const VERSION_LABEL = 'berth.version'
@@ -94,21 +94,16 @@ export class ServerImages {
     const image = ownImage(version)
     await this.isOwn(image)
     const suffix = Buffer.from(systemRandom.bytes(6)).toString('hex')
-    const created = fieldsOf(
-      await client.json('POST', '/containers/create', {
-        query: { name: `berth-fill-${suffix}` },
-        body: {
-          Image: image,
-          Entrypoint: [EXECUTABLE_PATH],
-          NetworkDisabled: true,
-          HostConfig: {
-            NetworkMode: 'none',
-            Mounts: volumes.map(([Source, Target]) => ({ Type: 'volume', Source, Target })),
-          },
-        },
-      }),
-    )
-    await client.send('DELETE', `/containers/${created.Id}`, { query: { force: '1' } })
+    const id = await client.createContainer(`berth-fill-${suffix}`, {
+      Image: image,
+      Entrypoint: [EXECUTABLE_PATH],
+      NetworkDisabled: true,
+      HostConfig: {
+        NetworkMode: 'none',
+        Mounts: volumes.map(([Source, Target]) => ({ Type: 'volume', Source, Target })),
+      },
+    })
+    await client.send('DELETE', `/containers/${id}`, { query: { force: '1' } })
   }
 
   /** Returns whether an image is berth's own; null if the engine does not have it. */
@@ -116,21 +111,21 @@ export class ServerImages {
     const known = this.#found.get(reference)
     if (known !== undefined) return known
     const { client, version } = this.#options
-    try {
-      const image = fieldsOf(await client.json('GET', `/images/${encodeURIComponent(reference)}/json`))
-      const label = fieldsOf(fieldsOf(image.Config).Labels)[VERSION_LABEL]
-      if (label !== undefined && label !== version)
-        throw new ComputeError(
-          `The image ${reference} is of berth ${String(label)}, and this is berth ${version}. Make it anew with "berth engine prepare".`,
-        )
-      this.#found.set(reference, label === version)
-      return label === version
-    } catch (error) {
-      if (error instanceof EngineRefusal && error.status === 404) return null
-      throw error
-    }
+    const image = await findImage(client, reference)
+    if (image === null) return null
+    const label = fieldsOf(fieldsOf(image.Config).Labels)[VERSION_LABEL]
+    if (label !== undefined && label !== version)
+      throw new ComputeError(
+        `The image ${reference} is of berth ${String(label)}, and this is berth ${version}. Make it anew with "berth engine prepare".`,
+      )
+    this.#found.set(reference, label === version)
+    return label === version
   }
 }
+
+/** Returns what an engine knows of an image, null if it does not have it. Throws `EngineRefusal`. */
+export const findImage = (client: DockerClient, reference: string) =>
+  client.find(`/images/${encodeURIComponent(reference)}/json`)
 
 /** Has an engine pull an image. Throws `ComputeError`, `EngineRefusal`. */
 export async function pullImage(client: DockerClient, reference: string): Promise<void> {
