@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { StartupError } from '../../errors.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
-import { fieldsOf } from '../../runtime/is-object.ts'
+import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 
 /** Where an engine accepts connections. */
 export type Endpoint =
@@ -161,14 +161,9 @@ const isLoopback = (host: string): boolean =>
 /** Returns the engine of the docker command's current context (docs.docker.com/engine/manage-resources/contexts); null for the default one. */
 function currentContext({ variables, home }: AddressSources): FoundEngine | null {
   const directory = variables.DOCKER_CONFIG ?? join(home, '.docker')
-  const readJson = (path: string): Record<string, unknown> => {
-    try {
-      return fieldsOf(JSON.parse(ifPresent(() => readFileSync(path, 'utf8')) ?? '{}'))
-    } catch {
-      // Not JSON, which the docker command reports.
-      return {}
-    }
-  }
+  // What is not JSON, the docker command reports.
+  const readJson = (path: string): Record<string, unknown> =>
+    fieldsOfJson(ifPresent(() => readFileSync(path, 'utf8')) ?? '')
   const name = variables.DOCKER_CONTEXT ?? readJson(join(directory, 'config.json')).currentContext
   if (typeof name !== 'string' || name === '' || name === 'default') return null
   const hash = new Bun.CryptoHasher('sha256').update(name).digest('hex')

@@ -1,5 +1,5 @@
 import { messageOf } from '../../runtime/error-info.ts'
-import { fieldsOf, isObject } from '../../runtime/is-object.ts'
+import { fieldsOf, objectsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import {
   type Engine,
@@ -203,10 +203,10 @@ export class DockerEngine implements Engine {
         this.#client.json('GET', '/volumes', { query: { filters } }).then(fieldsOf),
       ])
       const volumes = new Map(
-        rows(Volumes).map(({ Name, Labels }) => [String(Name), labelsFromText(fieldsOf(Labels))]),
+        objectsOf(Volumes).map(({ Name, Labels }) => [String(Name), labelsFromText(fieldsOf(Labels))]),
       )
       return {
-        instances: rows(containers).map(({ Id, Names, Labels }) => ({
+        instances: objectsOf(containers).map(({ Id, Names, Labels }) => ({
           id: String(Id),
           name: String(Array.isArray(Names) ? Names[0] : '').replace(/^\//, ''),
           labels: labelsFromText(fieldsOf(Labels)),
@@ -377,7 +377,7 @@ export async function describe(
   client: DockerClient,
 ): Promise<{ description: string; platform: string; isPodman: boolean }> {
   const { Components, Version, Os, Arch } = fieldsOf(await client.json('GET', '/version'))
-  const isPodman = rows(Components).some(({ Name }) => String(Name).startsWith('Podman'))
+  const isPodman = objectsOf(Components).some(({ Name }) => String(Name).startsWith('Podman'))
   const description = `${isPodman ? 'Podman' : 'Docker Engine'} ${Version}`
   return { description, platform: `${Os}/${Arch}`, isPodman }
 }
@@ -408,9 +408,6 @@ async function* jsonLines(response: Response): AsyncGenerator<Record<string, unk
     for (const line of lines) if (line.trim() !== '') yield fieldsOf(JSON.parse(line))
   }
 }
-
-const rows = (value: unknown): Record<string, unknown>[] =>
-  Array.isArray(value) ? value.filter(isObject) : []
 
 const digest = (text: string): string =>
   new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)

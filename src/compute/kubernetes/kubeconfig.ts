@@ -5,7 +5,7 @@ import { parse } from 'yaml'
 import type { KubernetesConfig } from '../../config/compute.ts'
 import { machineNow } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
-import { fieldsOf, isObject } from '../../runtime/is-object.ts'
+import { fieldsOf, fieldsOfJson, isObject, objectsOf } from '../../runtime/is-object.ts'
 import { runHelper } from '../../runtime/run-helper.ts'
 import { ComputeError } from '../sandbox.ts'
 
@@ -17,6 +17,9 @@ const EARLY_MS = 60_000
 
 /** Where a pod finds what it needs to call its own cluster. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount'
+
+/** Environment variables. */
+type Variables = Readonly<Record<string, string | undefined>>
 
 /** What is needed to call the API server of a cluster. */
 export interface ClusterAccess {
@@ -43,7 +46,7 @@ export interface ClusterAccess {
  */
 export async function readAccess(
   config: Pick<KubernetesConfig, 'kubeconfig' | 'context'>,
-  variables: Readonly<Record<string, string | undefined>>,
+  variables: Variables,
 ): Promise<ClusterAccess> {
   const files = config.kubeconfig.length > 0 ? config.kubeconfig : foundFiles(variables)
   if (files.length > 0) return accessOf(await mergedFiles(files), config.context, variables)
@@ -55,7 +58,7 @@ export async function readAccess(
   )
 }
 
-function foundFiles({ KUBECONFIG, HOME }: Readonly<Record<string, string | undefined>>): string[] {
+function foundFiles({ KUBECONFIG, HOME }: Variables): string[] {
   const named = (KUBECONFIG ?? '').split(delimiter).filter(Boolean)
   if (named.length > 0) return named
   return [join(HOME ?? '/', '.kube/config')].filter((path) => existsSync(path))
@@ -63,44 +66,37 @@ function foundFiles({ KUBECONFIG, HOME }: Readonly<Record<string, string | undef
 
 /** An entry of a kubeconfig, and the directory against which its paths are resolved. */
 interface Entry {
+  readonly name: string | null
   readonly fields: Record<string, unknown>
   readonly directory: string
 }
 
-/** Kubeconfig files put together: of what several have, the first counts. */
+/** Kubeconfig files put together: of entries with one name, the first counts. */
 interface Kubeconfig {
   readonly names: string
   readonly currentContext: string | null
-  readonly clusters: ReadonlyMap<string, Entry>
-  readonly users: ReadonlyMap<string, Entry>
-  readonly contexts: ReadonlyMap<string, Entry>
+  readonly clusters: readonly Entry[]
+  readonly users: readonly Entry[]
+  readonly contexts: readonly Entry[]
 }
 
 async function mergedFiles(files: readonly string[]): Promise<Kubeconfig> {
-  const [clusters, users, contexts] = [new Map(), new Map(), new Map()] as Map<string, Entry>[]
-  let currentContext: string | null = null
-  for (const file of files) {
-    const content = await parsedFile(file)
-    const directory = dirname(resolve(file))
-    for (const [key, kind, entries] of [
-      ['clusters', 'cluster', clusters],
-      ['users', 'user', users],
-      ['contexts', 'context', contexts],
-    ] as const) {
-      const list = content[key]
-      for (const one of Array.isArray(list) ? list : []) {
-        const { name, [kind]: fields } = fieldsOf(one)
-        if (typeof name !== 'string' || entries?.has(name)) continue
-        entries?.set(name, { fields: fieldsOf(fields), directory })
-      }
-    }
-    currentContext ??= textOf(content['current-context'])
-  }
+  const contents = await Promise.all(
+    files.map(async (file) => ({ content: await parsedFile(file), directory: dirname(resolve(file)) })),
+  )
+  const entries = (kind: 'cluster' | 'user' | 'context'): Entry[] =>
+    contents.flatMap(({ content, directory }) =>
+      objectsOf(content[`${kind}s`]).map(({ name, [kind]: fields }) => ({
+        ...{ name: textOf(name), fields: fieldsOf(fields), directory },
+      })),
+    )
+  const current = contents.map(({ content }) => textOf(content['current-context']))
   return {
-    ...{ names: files.join(', '), currentContext },
-    clusters: clusters ?? new Map(),
-    users: users ?? new Map(),
-    contexts: contexts ?? new Map(),
+    names: files.join(', '),
+    currentContext: current.find((name) => name !== null) ?? null,
+    clusters: entries('cluster'),
+    users: entries('user'),
+    contexts: entries('context'),
   }
 }
 
@@ -115,7 +111,7 @@ async function parsedFile(file: string): Promise<Record<string, unknown>> {
 async function accessOf(
   config: Kubeconfig,
   wanted: string | null,
-  variables: Readonly<Record<string, string | undefined>>,
+  variables: Variables,
 ): Promise<ClusterAccess> {
   const contextName = wanted ?? config.currentContext
   if (contextName === null)
@@ -158,9 +154,9 @@ async function accessOf(
 }
 
 function entryOf(config: Kubeconfig, kind: 'clusters' | 'users' | 'contexts', name: string): Entry {
-  const found = config[kind].get(name)
+  const found = config[kind].find((one) => one.name === name)
   if (found !== undefined) return found
-  const known = [...config[kind].keys()].join(', ') || 'none'
+  const known = [...new Set(config[kind].map((one) => one.name))].join(', ') || 'none'
   throw new ComputeError(
     `${config.names} has no entry ${JSON.stringify(name)} in its ${kind}; it has ${known}. Name a context with --kubernetes-context.`,
   )
@@ -174,17 +170,24 @@ async function pemOf({ fields, directory }: Entry, name: string): Promise<string
   return file === null ? null : await readSecretFile(resolve(directory, file))
 }
 
-function authorizationOf(
-  { fields, directory }: Entry,
-  variables: Readonly<Record<string, string | undefined>>,
-): ClusterAccess['authorization'] {
+function authorizationOf({ fields, directory }: Entry, variables: Variables): ClusterAccess['authorization'] {
   const file = textOf(fields.tokenFile)
   if (file !== null) return async () => `Bearer ${(await readSecretFile(resolve(directory, file))).trim()}`
   const token = textOf(fields.token)
   if (token !== null) return async () => `Bearer ${token}`
   if (!isObject(fields.exec)) return async () => null
-  const plugin = new CredentialPlugin(fields.exec, directory, variables)
-  return (refused) => plugin.authorization(refused)
+  const { exec } = fields
+  let given: Token | null = null
+  let running: Promise<Token> | null = null
+  return async (refused) => {
+    if (refused || given === null || given.expires < machineNow()) {
+      running ??= tokenOfPlugin(exec, directory, variables).finally(() => {
+        running = null
+      })
+      given = await running
+    }
+    return `Bearer ${given.value}`
+  }
 }
 
 /** The token of a service account changes while its pod runs, so it is read each time. */
@@ -208,84 +211,48 @@ async function readSecretFile(path: string): Promise<string> {
   }
 }
 
-/**
- * A program that the kubeconfig names to obtain a token (client.authentication.k8s.io). It runs with a time limit, and
- * without berth's own variables, some of which are keys. Of what it prints, the token and its expiry are kept, in memory.
- */
-class CredentialPlugin {
-  readonly #fields: Record<string, unknown>
-  readonly #directory: string
-  readonly #variables: Readonly<Record<string, string | undefined>>
-  #running: Promise<void> | null = null
-  #token: { readonly value: string; readonly expires: number } | null = null
-
-  constructor(
-    fields: Record<string, unknown>,
-    directory: string,
-    variables: Readonly<Record<string, string | undefined>>,
-  ) {
-    this.#fields = fields
-    this.#directory = directory
-    this.#variables = variables
-  }
-
-  async authorization(refused: boolean): Promise<string | null> {
-    if (refused || this.#token === null || this.#token.expires < machineNow()) {
-      this.#running ??= this.#run().finally(() => {
-        this.#running = null
-      })
-      await this.#running
-    }
-    return this.#token === null ? null : `Bearer ${this.#token.value}`
-  }
-
-  async #run(): Promise<void> {
-    const command = textOf(this.#fields.command) ?? ''
-    // A name is found in PATH; a path is relative to the file that has it.
-    const program = command.includes('/') ? resolve(this.#directory, command) : command
-    const args = Array.isArray(this.#fields.args) ? this.#fields.args.map(String) : []
-    const fail = (what: string, cause?: unknown): never => {
-      throw new ComputeError(
-        `The credential plugin ${program} of the kubeconfig ${what} Run it by hand to see why.`,
-        { cause },
-      )
-    }
-    const result = await runHelper([program, ...args], {
-      env: this.#environment(),
-      timeoutMs: PLUGIN_MS,
-    }).catch((error: unknown) => fail(`failed: ${messageOf(error)}`, error))
-    if (result.exitCode !== 0) return fail(`failed with exit code ${result.exitCode}.`)
-    const status = fieldsOf(fieldsOf(parsedJson(result.stdout)).status)
-    const token = textOf(status.token)
-    if (token === null) return fail('gave no token; berth does not support certificates of plugins.')
-    const expires = Date.parse(textOf(status.expirationTimestamp) ?? '')
-    this.#token = {
-      value: token,
-      expires: Number.isNaN(expires) ? Number.POSITIVE_INFINITY : expires - EARLY_MS,
-    }
-  }
-
-  #environment(): Record<string, string | undefined> {
-    const own = Object.entries(this.#variables).filter(([name]) => !name.startsWith('BERTH_'))
-    const added = (Array.isArray(this.#fields.env) ? this.#fields.env : []).map((one) => {
-      const { name, value } = fieldsOf(one)
-      return [String(name), String(value)] as const
-    })
-    const request = {
-      apiVersion: this.#fields.apiVersion,
-      kind: 'ExecCredential',
-      spec: { interactive: false },
-    }
-    return { ...Object.fromEntries([...own, ...added]), KUBERNETES_EXEC_INFO: JSON.stringify(request) }
-  }
+/** What a credential plugin has given; `expires` in milliseconds, infinite if it said nothing. */
+interface Token {
+  readonly value: string
+  readonly expires: number
 }
 
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
+/**
+ * Runs the program that a kubeconfig names to obtain a token (client.authentication.k8s.io), with a time limit, and without
+ * berth's own variables, some of which are keys. Of what it prints, the token and its expiry are kept, in memory.
+ */
+async function tokenOfPlugin(
+  plugin: Record<string, unknown>,
+  directory: string,
+  variables: Variables,
+): Promise<Token> {
+  const command = textOf(plugin.command) ?? ''
+  // A name is found in PATH; a path is relative to the file that has it.
+  const program = command.includes('/') ? resolve(directory, command) : command
+  const args = Array.isArray(plugin.args) ? plugin.args.map(String) : []
+  const fail = (what: string, cause?: unknown): never => {
+    throw new ComputeError(
+      `The credential plugin ${program} of the kubeconfig ${what} Run it by hand to see why.`,
+      { cause },
+    )
   }
+  const own = Object.entries(variables).filter(([name]) => !name.startsWith('BERTH_'))
+  const added = objectsOf(plugin.env).map(({ name, value }) => [String(name), String(value)])
+  const request = {
+    apiVersion: plugin.apiVersion,
+    kind: 'ExecCredential',
+    spec: { interactive: false },
+  }
+  const result = await runHelper([program, ...args], {
+    env: { ...Object.fromEntries([...own, ...added]), KUBERNETES_EXEC_INFO: JSON.stringify(request) },
+    timeoutMs: PLUGIN_MS,
+  }).catch((error: unknown) => fail(`failed: ${messageOf(error)}`, error))
+  if (result.exitCode !== 0) return fail(`failed with exit code ${result.exitCode}.`)
+  const status = fieldsOf(fieldsOfJson(result.stdout).status)
+  const token = textOf(status.token)
+  if (token === null) return fail('gave no token; berth does not support certificates of plugins.')
+  const expires = Date.parse(textOf(status.expirationTimestamp) ?? '')
+  return { value: token, expires: Number.isNaN(expires) ? Number.POSITIVE_INFINITY : expires - EARLY_MS }
 }
 
 /** Returns a text that is not empty, or null. */
