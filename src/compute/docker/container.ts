@@ -1,6 +1,5 @@
 import {
   CACHES_PATH,
-  type EngineLabels,
   EXECUTABLE_PATH,
   type InstanceSpec,
   ROOT_CAPABILITIES,
@@ -9,9 +8,14 @@ import {
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from '../engine/engine.ts'
+import { labelsToText } from '../engine/names.ts'
 
-/** Names of the labels of what berth makes. */
-const LABEL = { owner: 'berth.owner', server: 'berth.server', ephemeral: 'berth.ephemeral' } as const
+/** Names of the labels of what berth makes on an engine. */
+export const CONTAINER_LABELS = {
+  owner: 'berth.owner',
+  server: 'berth.server',
+  ephemeral: 'berth.ephemeral',
+} as const
 
 /** Files that a process may have open. An engine refuses more than it may have itself. */
 const OPEN_FILES = { soft: 1024, hard: 16_384 }
@@ -40,23 +44,6 @@ export interface ContainerSettings {
   readonly tools: string | null
 }
 
-/** Returns labels as the engine keeps them. */
-export const labelsToText = ({ owner, server, ephemeral }: EngineLabels): Record<string, string> => ({
-  [LABEL.owner]: owner,
-  [LABEL.server]: server,
-  [LABEL.ephemeral]: String(ephemeral),
-})
-
-/** Returns labels as berth made them. */
-export const labelsFromText = (labels: Record<string, unknown>): EngineLabels => ({
-  owner: String(labels[LABEL.owner] ?? ''),
-  server: String(labels[LABEL.server] ?? ''),
-  ephemeral: labels[LABEL.ephemeral] === 'true',
-})
-
-/** Returns the filter for what is labelled with an owner. */
-export const ownedBy = (owner: string): string[] => [`${LABEL.owner}=${owner}`]
-
 /** Returns the name of the volume of a server's caches. */
 export const cachesOf = (storage: string): string => `${storage}-caches`
 
@@ -81,7 +68,7 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
     User: `${user}:${user}`,
     WorkingDir: '/',
     Hostname: labels.server,
-    Labels: labelsToText(labels),
+    Labels: labelsToText(CONTAINER_LABELS, labels),
     AttachStdin: isAttached,
     AttachStdout: isAttached,
     AttachStderr: isAttached,

@@ -11,20 +11,13 @@ import {
   LISTEN_PATH,
   type StorageSpec,
 } from '../engine/engine.ts'
+import { digestOf, labelsFromText, labelsToText } from '../engine/names.ts'
 import { ServerGone } from '../engine/resumable.ts'
-
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
 import { type DockerClient, EngineRefusal } from './client.ts'
-import {
-  type ContainerSettings,
-  cachesOf,
-  containerSettings,
-  labelsFromText,
-  labelsToText,
-  ownedBy,
-} from './container.ts'
+import { CONTAINER_LABELS, type ContainerSettings, cachesOf, containerSettings } from './container.ts'
 import type { HijackedTransport } from './hijacked-transport.ts'
 import { ServerImages } from './server-images.ts'
 
@@ -117,7 +110,7 @@ export class DockerEngine implements Engine {
       const isOwn = await this.#images.isOwn(image)
       for (const volume of [name, cachesOf(name)])
         await this.#client.send('POST', '/volumes/create', {
-          body: { Name: volume, Labels: labelsToText(labels) },
+          body: { Name: volume, Labels: labelsToText(CONTAINER_LABELS, labels) },
         })
       // The engine gives an empty volume the owner that its image has at that path; other images have none.
       if (!isOwn) await this.#images.giveVolumes(name, cachesOf(name))
@@ -197,19 +190,22 @@ export class DockerEngine implements Engine {
 
   list(owner: string): Promise<EngineInventory> {
     return this.#do('list its containers', async () => {
-      const filters = JSON.stringify({ label: ownedBy(owner) })
+      const filters = JSON.stringify({ label: [`${CONTAINER_LABELS.owner}=${owner}`] })
       const [containers, { Volumes }] = await Promise.all([
         this.#client.json('GET', '/containers/json', { query: { all: '1', filters } }),
         this.#client.json('GET', '/volumes', { query: { filters } }).then(fieldsOf),
       ])
       const volumes = new Map(
-        objectsOf(Volumes).map(({ Name, Labels }) => [String(Name), labelsFromText(fieldsOf(Labels))]),
+        objectsOf(Volumes).map(({ Name, Labels }) => [
+          String(Name),
+          labelsFromText(CONTAINER_LABELS, Labels),
+        ]),
       )
       return {
         instances: objectsOf(containers).map(({ Id, Names, Labels }) => ({
           id: String(Id),
           name: String(Array.isArray(Names) ? Names[0] : '').replace(/^\//, ''),
-          labels: labelsFromText(fieldsOf(Labels)),
+          labels: labelsFromText(CONTAINER_LABELS, Labels),
           node: null,
         })),
         // That of the caches goes with the other one.
@@ -238,7 +234,11 @@ export class DockerEngine implements Engine {
     let since: number | null = null
     while (!signal.aborted) {
       try {
-        const filters = JSON.stringify({ type: ['container'], event: ['oom', 'die'], label: ownedBy(owner) })
+        const filters = JSON.stringify({
+          type: ['container'],
+          event: ['oom', 'die'],
+          label: [`${CONTAINER_LABELS.owner}=${owner}`],
+        })
         const query = { filters, ...(since === null ? {} : { since: (since / 1e9).toFixed(9) }) }
         const response = await this.#client.request('GET', '/events', { query, signal, timeoutMs: null })
         this.#isWatched = true
@@ -280,7 +280,7 @@ export class DockerEngine implements Engine {
       describe(this.#client),
     ])
     // Podman makes an id up for each response.
-    const id = isPodman ? `podman:${digest(`${info.Name} ${info.DockerRootDir}`)}` : String(info.ID)
+    const id = isPodman ? `podman:${digestOf(`${info.Name} ${info.DockerRootDir}`, 32)}` : String(info.ID)
     const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : []
     const lacks = (
       [
@@ -408,9 +408,6 @@ async function* jsonLines(response: Response): AsyncGenerator<Record<string, unk
     for (const line of lines) if (line.trim() !== '') yield fieldsOf(JSON.parse(line))
   }
 }
-
-const digest = (text: string): string =>
-  new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 32)
 
 /** Takes the first sentence of a text as the reason, and the others as the remedy. */
 function splitSentences(text: string): { reason: string; remedy: string } {

@@ -1,7 +1,8 @@
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import type { ServerHandle } from '../driver.ts'
 import { ComputeError } from '../sandbox.ts'
-import type { EngineName } from './engine.ts'
+import type { EngineLabels, EngineName } from './engine.ts'
 
 /** What a driver of an engine created for one server. */
 export interface EngineHandle extends ServerHandle {
@@ -45,6 +46,25 @@ export function newName(owner: string, serverId: string): string {
 /** Returns the reference of berth's own image of servers. */
 export const ownImage = (version: string): string => `berth-server:${version}`
 
-/** Returns 16 hex digits of the hash of a text. */
-export const digestOf = (text: string): string =>
-  new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, 16)
+/** Under which names an engine keeps the labels of what berth makes. */
+export type LabelNames = Readonly<Record<keyof EngineLabels, string>>
+
+/** Returns labels as an engine keeps them. */
+export const labelsToText = (
+  names: LabelNames,
+  { owner, server, ephemeral }: EngineLabels,
+): Record<string, string> => ({
+  [names.owner]: owner,
+  [names.server]: server,
+  [names.ephemeral]: String(ephemeral),
+})
+
+/** Returns the labels of what an engine has. */
+export function labelsFromText(names: LabelNames, labels: unknown): EngineLabels {
+  const { [names.owner]: owner = '', [names.server]: server = '', ...others } = fieldsOf(labels)
+  return { owner: String(owner), server: String(server), ephemeral: others[names.ephemeral] === 'true' }
+}
+
+/** Returns the first hex digits of the hash of a text. */
+export const digestOf = (text: string, digits: 16 | 32): string =>
+  new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, digits)

@@ -55,7 +55,7 @@ export class EngineNotes {
   }
 
   #makeOwner(): string {
-    const owner = digestOf(Buffer.from(systemRandom.bytes(32)).toString('hex'))
+    const owner = digestOf(Buffer.from(systemRandom.bytes(32)).toString('hex'), 16)
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 })
     writeFileSync(join(this.#directory, 'owner'), `${owner}\n`, { mode: 0o600 })
     return owner

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { KubernetesConfig } from '../../config/compute.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { isObject } from '../../runtime/is-object.ts'
@@ -13,6 +12,7 @@ import {
   LISTEN_PATH,
   type StorageSpec,
 } from '../engine/engine.ts'
+import { digestOf, labelsFromText } from '../engine/names.ts'
 import { ServerGone } from '../engine/resumable.ts'
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
@@ -25,9 +25,8 @@ import {
   changedField,
   claimOf,
   GRACE_SECONDS,
-  LABEL,
-  labelsFromText,
   ownedBy,
+  POD_LABELS,
   type PodSettings,
   podOf,
 } from './objects.ts'
@@ -131,7 +130,7 @@ export class KubernetesEngine implements Engine {
   async identify(): Promise<string> {
     const { tls, server } = this.#access
     const authority = tls.ca?.trim() ?? server
-    return createHash('sha256').update(`${authority}\n${this.#namespace}`).digest('hex').slice(0, 32)
+    return digestOf(`${authority}\n${this.#namespace}`, 32)
   }
 
   async hasImage(): Promise<null> {
@@ -251,7 +250,7 @@ export class KubernetesEngine implements Engine {
         instances: pods.items.map(instanceOf),
         storages: claims.items.map(({ metadata }) => ({
           name: metadata.name,
-          labels: labelsFromText(metadata.labels),
+          labels: labelsFromText(POD_LABELS, metadata.labels),
         })),
       }
     })
@@ -308,7 +307,7 @@ export class KubernetesEngine implements Engine {
 
   /** Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files. */
   async #removeOthers({ labels: { owner, server } }: InstanceSpec): Promise<void> {
-    const query = `${ownedBy(owner)}${encodeURIComponent(`,${LABEL.server}=${server}`)}`
+    const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
     const { items } = await this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query)
     for (const pod of items) await this.remove(instanceOf(pod))
   }

@@ -12,10 +12,10 @@ import {
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from '../engine/engine.ts'
+import { labelsToText } from '../engine/names.ts'
 
 /** Names of the labels of what berth makes in a cluster. */
-export const LABEL = {
-  manager: 'app.kubernetes.io/managed-by',
+export const POD_LABELS = {
   owner: 'berth.dev/owner',
   server: 'berth.dev/server',
   ephemeral: 'berth.dev/ephemeral',
@@ -38,34 +38,25 @@ export interface PodSettings extends Pick<KubernetesConfig, 'nodeSelector' | 'ru
   readonly toolsImage: string
 }
 
-/** Returns labels as the cluster keeps them. */
-export const labelsToText = ({ owner, server, ephemeral }: EngineLabels): Record<string, string> => ({
-  [LABEL.manager]: 'berth',
-  [LABEL.owner]: owner,
-  [LABEL.server]: server,
-  [LABEL.ephemeral]: String(ephemeral),
-})
-
-/** Returns labels as berth made them. */
-export const labelsFromText = (labels: Readonly<Record<string, string>> = {}): EngineLabels => ({
-  owner: labels[LABEL.owner] ?? '',
-  server: labels[LABEL.server] ?? '',
-  ephemeral: labels[LABEL.ephemeral] === 'true',
+/** Returns what names an object of berth in a cluster. */
+const metadataOf = ({ name, labels }: { readonly name: string; readonly labels: EngineLabels }): object => ({
+  name,
+  labels: { 'app.kubernetes.io/managed-by': 'berth', ...labelsToText(POD_LABELS, labels) },
 })
 
 /** Returns the query that selects what is labelled with an owner. */
 export const ownedBy = (owner: string): string =>
-  `?labelSelector=${encodeURIComponent(`${LABEL.owner}=${owner}`)}`
+  `?labelSelector=${encodeURIComponent(`${POD_LABELS.owner}=${owner}`)}`
 
 /** Returns the PersistentVolumeClaim of a server. A second pod with a claim of one pod waits until the first one is gone. */
-export const claimOf = ({ name, labels, bytes }: StorageSpec, storageClass: string | null): object => ({
+export const claimOf = (storage: StorageSpec, storageClass: string | null): object => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
-  metadata: { name, labels: labelsToText(labels) },
+  metadata: metadataOf(storage),
   spec: {
     accessModes: ['ReadWriteOncePod'],
     ...(storageClass === null ? {} : { storageClassName: storageClass }),
-    resources: { requests: { storage: String(bytes) } },
+    resources: { requests: { storage: String(storage.bytes) } },
   },
 })
 
@@ -74,7 +65,7 @@ export const claimOf = ({ name, labels, bytes }: StorageSpec, storageClass: stri
  * root's, without a token of the cluster. No controller stands behind it, which would start a second one beside it.
  */
 export function podOf(spec: InstanceSpec, settings: PodSettings): object {
-  const { limits, root, labels } = spec
+  const { limits, root } = spec
   const { nodeSelector, runtimeClass, pulls, toolsImage } = settings
   const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
   const millis = Math.ceil(limits.cpus * 1000)
@@ -96,7 +87,7 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: { name: spec.name, labels: labelsToText(labels) },
+    metadata: metadataOf(spec),
     spec: {
       restartPolicy: 'Never',
       automountServiceAccountToken: false,

@@ -1,6 +1,7 @@
 import type { EngineInstance } from '../engine/engine.ts'
+import { labelsFromText } from '../engine/names.ts'
 import type { KubernetesObject } from './client.ts'
-import { CONTAINER, labelsFromText } from './objects.ts'
+import { CONTAINER, POD_LABELS } from './objects.ts'
 
 interface Condition {
   readonly type: string
@@ -55,7 +56,7 @@ const HOPELESS: Readonly<Record<string, string>> = {
 export const instanceOf = ({ metadata, spec }: Pod): EngineInstance => ({
   id: metadata.uid,
   name: metadata.name,
-  labels: labelsFromText(metadata.labels),
+  labels: labelsFromText(POD_LABELS, metadata.labels),
   node: spec.nodeName ?? null,
   // What changes pods may have added some.
   variables: (spec.containers?.find(({ name }) => name === CONTAINER)?.env ?? []).map(({ name }) => name),
