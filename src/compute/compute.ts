@@ -44,6 +44,7 @@ export {
   type ServerWish,
 } from './driver.ts'
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
+export { computeOf, wishOf } from './engine/names.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'

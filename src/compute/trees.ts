@@ -2,6 +2,7 @@
 export { copyTree } from './local/copy-tree.ts'
 export { DirectoryChain } from './local/directories.ts'
 export { Listing } from './local/listing.ts'
+export { RAW_NAME, RAW_TARGET } from './local/pack-tree.ts'
 export { childPath, pinRoot } from './local/pinned.ts'
 export { isTemporary } from './local/temporary-file.ts'
 export { LocalWorkspace } from './local/workspace.ts'

@@ -123,7 +123,7 @@ interface Shapes {
 type Admitting<Needed extends OperationAccess> = Needed extends 'public'
   ? object
   : Needed extends 'admin'
-    ? { admin: true }
+    ? { admin: true | { readonly readsBytes: true } }
     : { access: RouteAdmission }
 
 /** The declaration of a route, from which Elysia infers the handler's types. */
@@ -216,7 +216,7 @@ const checked = (shapes: Record<number, TSchema>): Record<string, TSchema> =>
 
 function admitting(access: OperationAccess, form: FormShape | undefined, readsBytes: boolean): object {
   if (access === 'public') return {}
-  if (access === 'admin') return { admin: true }
+  if (access === 'admin') return { admin: readsBytes ? { readsBytes: true } : true }
   return { access: form || readsBytes ? { access, form, readsBytes } : access }
 }
 

@@ -137,6 +137,8 @@ export const CONTROL_OPERATIONS = {
   'control.faults.add': 'POST /_berth/faults',
   'control.faults.clear': 'DELETE /_berth/faults',
   'control.faults.delete': 'DELETE /_berth/faults/{faultId}',
+  'control.servers.export': 'GET /_berth/servers/{serverId}/export',
+  'control.servers.import': 'POST /_berth/servers/import',
   'control.serverNetwork.get': 'GET /_berth/servers/{serverId}/network',
   'control.serverNetwork.update': 'PATCH /_berth/servers/{serverId}/network',
   'control.serverFaults.list': 'GET /_berth/servers/{serverId}/fault',

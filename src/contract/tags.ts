@@ -95,6 +95,7 @@ const CONTROL_GROUPS = [
     'accounts',
   ],
   ['Faults', 'Failures, delays and broken connections that are provoked.', ['faults'], 'faults'],
+  ['Servers', 'Single servers, carried with their files.', ['servers'], 'engines'],
   ['Server networks', 'What one server may reach, and what was refused.', ['serverNetwork'], 'network'],
   ['Server faults', 'What goes wrong inside one server.', ['serverFaults'], 'faults'],
   ['Scenarios', 'What the scripted agent does about which goals.', ['scenarios'], 'scenarios'],

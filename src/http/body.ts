@@ -170,3 +170,19 @@ const tooLarge = (limit: number): BerthError =>
     'payload_too_large',
     `The body is over the limit of ${limit} bytes. Send it in smaller parts.`,
   )
+
+/** Yields a body to its end. @throws BerthError 400 if the client disconnects before */
+export async function* readWhole(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const parts = content[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { done, value } = await parts.next().catch(() => {
+        throw badRequest('The body could not be read to its end.')
+      })
+      if (done) return
+      yield value
+    }
+  } finally {
+    await parts.return?.()
+  }
+}

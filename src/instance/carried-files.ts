@@ -6,6 +6,7 @@ import { type ComputeDriver, NO_WISH, type ServerHandle } from '../compute/compu
 import { ServerDirectories } from '../compute/remains.ts'
 import { LocalWorkspace } from '../compute/trees.ts'
 import { BerthError, badRequest } from '../errors.ts'
+import { filesKeyOf } from '../resources/servers/table.ts'
 import { isDiskFull, messageOf } from '../runtime/error-info.ts'
 import { copyCancelled } from '../storage/files.ts'
 import { hasServerArchives, SERVERS, serverArchive } from '../storage/state.ts'
@@ -144,10 +145,6 @@ export function noteReplaced(past: string, next: string): void {
   const note = after.query('INSERT OR REPLACE INTO deleted_servers (id, handle) VALUES (?, ?)')
   for (const { id, handle } of [...serversOf(before, 'servers'), ...serversOf(before, 'deleted_servers')]) {
     const text = JSON.stringify(handle)
-    if (handle.kind !== 'local' && !needed.has(text)) note.run(keyOf(id, handle), text)
+    if (handle.kind !== 'local' && !needed.has(text)) note.run(filesKeyOf(id, handle), text)
   }
 }
-
-/** Returns the key of files among those of deleted servers: the server itself may have others and go on. */
-export const keyOf = (id: string, handle: ServerHandle): string =>
-  `${id.split(' ', 1)[0]} ${Bun.hash(JSON.stringify(handle)).toString(16)}`

@@ -5,6 +5,7 @@ import { ComputeError } from '../compute/sandbox.ts'
 import { BerthError, badRequest, StartupError } from '../errors.ts'
 import type { Respond } from '../http/request-log.ts'
 import type { FirstIds } from '../resources/keys/first-account.ts'
+import { filesKeyOf } from '../resources/servers/table.ts'
 import { type ClockState, toIso } from '../runtime/clock.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { KeyedMutex } from '../runtime/mutex.ts'
@@ -289,11 +290,11 @@ export class InstanceState implements StateOperations {
    */
   async #placeServers(staging: string): Promise<void> {
     if (this.#driver.keepsFilesHere && !hasServerArchives(staging)) return
-    const { keyOf, unpackServers } = await import('./carried-files.ts')
+    const { unpackServers } = await import('./carried-files.ts')
     const { records } = this.#generation.services.servers
     const placed: StoredServer[] = []
     const made = (server: StoredServer): void => {
-      records.noteDeleted(keyOf(server.id, server.handle), server.handle)
+      records.noteDeleted(filesKeyOf(server.id, server.handle), server.handle)
       placed.push(server)
     }
     try {
@@ -301,7 +302,7 @@ export class InstanceState implements StateOperations {
     } catch (error) {
       for (const { id, handle } of placed) {
         await this.#driver.destroy(handle).then(
-          () => records.forgetDeleted(keyOf(id, handle)),
+          () => records.forgetDeleted(filesKeyOf(id, handle)),
           // The next start removes them.
           (error) => this.#dependencies.logger.error('restored files could not be removed', { error }),
         )

@@ -45,6 +45,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.faults.add': 'faults add',
   'control.faults.clear': 'faults clear',
   'control.faults.delete': 'faults delete',
+  'control.servers.export': 'servers export',
+  'control.servers.import': 'servers import',
   'control.serverNetwork.get': 'servers network',
   'control.serverNetwork.update': 'servers network',
   'control.serverFaults.list': 'faults server',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Header, Pack } from 'tar-stream'
 import { BODY_LIMIT } from '../../http/body.ts'
 import { isGone } from '../../runtime/if-present.ts'
-import { tarBytes } from '../../runtime/tar-bytes.ts'
+import { addEntry, tarBytes } from '../../runtime/tar-bytes.ts'
 import type { CopyProgress } from '../copy/progress.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
@@ -59,30 +59,14 @@ async function* packEntries(
 }
 
 /** Adds one entry; resolves when the next may follow. */
-function add(tar: Pack, { header, content }: PackEntry, progress?: CopyProgress): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const sized = content === undefined ? header : { ...header, size: content.size }
-    const sink = tar.entry(sized, (error?: Error | null) => (error ? reject(error) : resolve()))
-    sink.on('error', reject)
-    if (content === undefined) return
-    // An archive that is given up closes the sink, which then never drains.
-    let proceed = (): void => {}
-    for (const event of ['drain', 'close']) sink.on(event, () => proceed())
-    const fill = async (): Promise<void> => {
-      for await (const chunk of readContent(content)) {
-        progress?.read(chunk.length)
-        const isFull = !sink.write(chunk)
-        if (isFull && !sink.destroyed)
-          await new Promise<void>((hasRoom) => {
-            proceed = hasRoom
-          })
-        if (sink.destroyed) return
-      }
-      sink.end(null)
-    }
-    fill().catch(reject)
-  })
-}
+const add = (tar: Pack, { header, content }: PackEntry, progress?: CopyProgress): Promise<void> =>
+  content === undefined
+    ? addEntry(tar, header, null)
+    : addEntry(
+        tar,
+        { ...header, size: content.size },
+        progress === undefined ? readContent(content) : progress.count(readContent(content)),
+      )
 
 /**
  * Reads a file, or a piece of it, up to a size. Yields zeros in place of what the file has lost meanwhile.

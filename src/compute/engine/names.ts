@@ -1,6 +1,7 @@
+import type { ComputeName } from '../../config/compute.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
-import type { ServerHandle } from '../driver.ts'
+import { NO_WISH, type ServerHandle, type ServerWish } from '../driver.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { EngineLabels, EngineName } from './engine.ts'
 
@@ -28,6 +29,14 @@ export function engineHandle(handle: ServerHandle, compute: EngineName): EngineH
     `The server was made with --compute ${maker}, and this berth runs with --compute ${compute}. Start berth with --compute ${maker}.`,
   )
 }
+
+/** Returns what runs the server of a handle. */
+export const computeOf = (handle: ServerHandle): ComputeName =>
+  isEngineHandle(handle) ? handle.compute : 'local'
+
+/** Returns what a server was made with. */
+export const wishOf = (handle: ServerHandle): ServerWish =>
+  isEngineHandle(handle) ? { image: handle.image, root: handle.root } : NO_WISH
 
 /** Reports whether a driver of an engine made a handle. */
 export const isEngineHandle = (handle: ServerHandle): handle is EngineHandle =>

@@ -175,6 +175,7 @@ function headerOf(path: EntryName, { mode, mtimeMs }: Stats, target?: Buffer): P
   if (typeof path !== 'string') pax[RAW_NAME] = path.toString('hex')
   if (target !== undefined && !Buffer.from(target.toString()).equals(target))
     pax[RAW_TARGET] = target.toString('hex')
-  const header = { name: path.toString(), mode: mode & 0o777, mtime: new Date(seconds * 1000), pax }
+  // The bits of its type stay: tar-stream takes a mode of 0 for none, and the header has none of them.
+  const header = { name: path.toString(), mode: mode & ~0o7000, mtime: new Date(seconds * 1000), pax }
   return target === undefined ? header : { ...header, linkname: target.toString() }
 }

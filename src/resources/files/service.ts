@@ -7,6 +7,7 @@ import {
 } from '../../compute/workspace.ts'
 import { BASE64_WORDS } from '../../contract/schema.ts'
 import { BerthError, badRequest, notFound } from '../../errors.ts'
+import { readWhole } from '../../http/body.ts'
 import type { Caller } from '../../http/caller.ts'
 import { toIso } from '../../runtime/clock.ts'
 import { isBase64, utf8Text } from '../../runtime/decode.ts'
@@ -235,22 +236,6 @@ async function fileAt(workspace: Workspace, path: string, remedy: string): Promi
   }
   if (entry?.kind !== 'file') throw missing(path)
   return entry
-}
-
-/** Reads a body to its end. @throws BerthError 400 if the client disconnects before */
-async function* readWhole(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const parts = content[Symbol.asyncIterator]()
-  try {
-    for (;;) {
-      const { done, value } = await parts.next().catch(() => {
-        throw badRequest('The body could not be read to its end.')
-      })
-      if (done) return
-      yield value
-    }
-  } finally {
-    await parts.return?.()
-  }
 }
 
 const REFUSED: ReadonlySet<WorkspaceFault> = new Set([

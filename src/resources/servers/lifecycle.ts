@@ -305,7 +305,13 @@ export class ServerLifecycle {
   async #sweep({ remove, deleted }: Stock): Promise<void> {
     await remove()
     for (const { id, handle } of deleted) {
-      await this.#compute.driver.destroy(handle)
+      try {
+        await this.#compute.driver.destroy(handle)
+      } catch (error) {
+        // A later start, or one with what had the server, removes it.
+        this.#logger.warn('files that nobody needs could not be removed', { serverId: id, error })
+        continue
+      }
       // The database is about to be closed. The next start records it.
       if (this.#stopping) return
       this.#records.forgetDeleted(id)

@@ -17,8 +17,11 @@ const SIZES = TIERS.map(
 export const Tier = used(TierName, `Size of the server. By default ${SIZES}.`)
 export type Tier = Static<typeof Tier>
 
-/** The region of a server. All of them are on this machine. */
-export const Region = oneOf(['us-east', 'us-west', 'eu-west'], { $id: 'Region' })
+/** The regions of servers. All of them are on this machine. */
+export const REGIONS = ['us-east', 'us-west', 'eu-west'] as const
+
+/** The region of a server. */
+export const Region = oneOf([...REGIONS], { $id: 'Region' })
 export type Region = Static<typeof Region>
 
 /** The state of a server. */

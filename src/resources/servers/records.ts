@@ -6,7 +6,7 @@ import type { Changes, ChangeType } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
 import type { ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type { ServerUpdate } from './model.ts'
-import { deletedServers, type ServerRow, servers } from './table.ts'
+import { deletedServers, filesKeyOf, type ServerRow, servers } from './table.ts'
 
 /** Dependencies of the records. */
 interface RecordsDependencies {
@@ -143,6 +143,19 @@ export class ServerRecords {
     this.#queries.update(servers).set({ handle }).where(eq(servers.id, id)).run()
   }
 
+  /**
+   * Records that a server has other files from now on.
+   *
+   * @param removesOld whether those of before are to be removed
+   */
+  move({ id, handle }: Pick<ServerRow, 'id' | 'handle'>, to: ServerRow['handle'], removesOld: boolean): void {
+    this.#queries.transaction(() => {
+      this.setHandle(id, to)
+      this.forgetDeleted(filesKeyOf(id, to))
+      if (removesOld) this.noteDeleted(filesKeyOf(id, handle), handle)
+    })
+  }
+
   /** Returns the servers of all accounts for which something is set for the network. */
   withNetwork(): { id: string; network: NonNullable<ServerRow['network']> }[] {
     const { id, network } = servers
@@ -157,8 +170,9 @@ export class ServerRecords {
 
   /** Returns the deleted servers whose files may not be removed yet. */
   deleted(): Pick<ServerRow, 'id' | 'handle'>[] {
-    const hasNoRecord = sql`${deletedServers.id} NOT IN (SELECT id FROM servers)`
-    return this.#queries.select().from(deletedServers).where(hasNoRecord).all()
+    // Files that were being copied for a server may be its own by now.
+    const areNobodys = sql`${deletedServers.id} NOT IN (SELECT id FROM servers) AND ${deletedServers.handle} NOT IN (SELECT handle FROM servers)`
+    return this.#queries.select().from(deletedServers).where(areNobodys).all()
   }
 
   /** Records files that no server has and that are to be removed, by a key that is no server's id. */

@@ -1,4 +1,4 @@
-import type { Compute } from '../../compute/compute.ts'
+import type { Compute, Limits } from '../../compute/compute.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, notFound } from '../../errors.ts'
@@ -30,7 +30,7 @@ import type {
 import { ServerNetworks, type ServerNetworksDependencies } from './network.ts'
 import { ServerRecords } from './records.ts'
 import { StorageMeter } from './storage-meter.ts'
-import { type ServerRow, toServer } from './table.ts'
+import { filesKeyOf, type ServerRow, toServer } from './table.ts'
 
 /** Milliseconds that a request for one server waits for a new measurement of its storage. */
 const MEASURE_TIMEOUT_MS = 50
@@ -64,12 +64,23 @@ export class ServersService {
   /** The records, for code that works for no caller. */
   readonly records: Pick<
     ServerRecords,
-    'find' | 'placed' | 'setPublicUrl' | 'setBuilding' | 'noteDeleted' | 'forgetDeleted'
+    'find' | 'placed' | 'setPublicUrl' | 'setBuilding' | 'noteDeleted' | 'forgetDeleted' | 'deleted' | 'move'
   >
   /** The sandboxes, for code that works for no caller. */
   readonly lifecycle: Pick<
     ServerLifecycle,
-    'sandbox' | 'hold' | 'touch' | 'limits' | 'lastUsedAt' | 'standStill' | 'pause' | 'swept' | 'kept'
+    | 'sandbox'
+    | 'hold'
+    | 'touch'
+    | 'limits'
+    | 'lastUsedAt'
+    | 'standStill'
+    | 'pause'
+    | 'swept'
+    | 'kept'
+    | 'turn'
+    | 'start'
+    | 'stop'
   >
   readonly #records: ServerRecords
   readonly #clock: Clock
@@ -198,20 +209,33 @@ export class ServersService {
    * Provisions a server. It runs when this resolves.
    *
    * @param system what its system is; the default of its tier without it
-   * @throws BerthError 400 for a system that is not permitted, 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
+   * @param fill puts files into its workspace before it starts; if it fails, nothing is left
+   * @throws what `fill` throws; BerthError 400 for a system that is not permitted, 403 if the plan or the budget does not allow it, 502 if its sandbox does not start
    */
-  async create(caller: Caller, params: ServerCreate, system: ServerSystem = {}): Promise<CreatedServer> {
+  async create(
+    caller: Caller,
+    params: ServerCreate,
+    system: ServerSystem = {},
+    fill?: (files: Workspace, limits: Limits) => Promise<void>,
+  ): Promise<CreatedServer> {
     const chosen = { ...DEFAULTS, ...params }
     const { tier } = chosen
     const wish = this.images.choose(tier, system)
     this.#metering.checkBudget(caller.accountId, 'plan_limit')
     const counted = this.#admission.admit(caller.accountId, tier)
     try {
-      const server = this.#compute.provision(limitsOf(this.#plans.of(caller.accountId).plan, tier), wish)
+      const limits = limitsOf(this.#plans.of(caller.accountId).plan, tier)
+      const server = this.#compute.provision(limits, wish)
       const { id } = server
       return await this.#lifecycle.turn(id, async (): Promise<CreatedServer> => {
         const handle = await server.create()
+        const key = filesKeyOf(id, handle)
         try {
+          if (fill !== undefined) {
+            // Until the server has a record, a start removes the files.
+            this.#records.noteDeleted(key, handle)
+            await fill(this.#compute.workspace(handle), limits)
+          }
           // Throws if the account was deleted meanwhile.
           this.#plans.of(caller.accountId)
           const row = this.#records.add({
@@ -226,9 +250,11 @@ export class ServersService {
           await this.#lifecycle.start(row, { overBudget: 'plan_limit', begin: () => server.start() })
           this.#records.announce(row)
           this.#compute.driver.keep(handle)
+          if (fill !== undefined) this.#records.forgetDeleted(key)
         } catch (error) {
           this.#records.drop(id)
-          await this.#remove(id, () => server.discard())
+          const isRemoved = await this.#remove(id, () => server.discard())
+          if (isRemoved && fill !== undefined) this.#records.forgetDeleted(key)
           throw error
         }
         return { id, url: null, status: 'running', tier }

@@ -39,6 +39,10 @@ export const deletedServers = sqliteTable('deleted_servers', {
 /** A server as it is stored. */
 export type ServerRow = typeof servers.$inferSelect
 
+/** Returns the key of files among those of deleted servers: the server itself may have others and go on. */
+export const filesKeyOf = (id: string, handle: ServerHandle): string =>
+  `${id.split(' ', 1)[0]} ${Bun.hash(JSON.stringify(handle)).toString(16)}`
+
 /** Converts a row to the public form. */
 export const toServer = (row: ServerRow): Server => ({
   id: row.id,

@@ -41,10 +41,11 @@ export function controlAccess({ adminToken, callers }: ControlGuard, bodyLimit: 
         parse: () => null,
       }
     },
-    admin(_required: true) {
+    admin(admission: AdminAdmission) {
       return {
         async parse({ request }) {
           admit(request)
+          if (admission !== true) return null
           // If this returned undefined, Elysia would try its own parsers on the consumed body.
           return (await readJsonBody(request, bodyLimit)) ?? null
         },
@@ -66,6 +67,9 @@ const lacksRights = (): BerthError =>
     'forbidden',
     'The session of this browser reaches its account, but not the control API. Only a browser that signed in to the first account by a link has the rights of the instance: run "berth open", or open the link that "berth open --print" prints, or the one that berth printed when it started.',
   )
+
+/** How an operation admits its callers: with `readsBytes` it reads the body itself. */
+type AdminAdmission = true | { readonly readsBytes: true }
 
 /** The plugin that groups of the control API mount to get `admin` and `visitor`. */
 export type ControlAccess = ReturnType<typeof controlAccess>

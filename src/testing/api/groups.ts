@@ -18,6 +18,7 @@ export const CONTROL_GROUPS = {
   tasks: async (parts: ControlParts) => (await import('./tasks.ts')).controlTasksRoutes(parts),
   inbox: async (parts: ControlParts) => (await import('../inbox/routes.ts')).inboxRoutes(parts),
   wait: async (parts: ControlParts) => (await import('../wait/routes.ts')).waitRoutes(parts),
+  serverFiles: async (parts: ControlParts) => (await import('./server-files.ts')).serverFilesRoutes(parts),
   serverNetwork: async (parts: ControlParts) =>
     (await import('./server-network.ts')).serverNetworkRoutes(parts),
   faults: async (parts: ControlParts) => (await import('./faults.ts')).faultsRoutes(parts),
@@ -40,6 +41,12 @@ const GROUPS_BY_SEGMENT: Readonly<Record<string, ControlGroup>> = {
   'local-webhooks': 'localWebhooks',
 }
 
+/** Groups of the paths of a server, by the segment after its id. */
+const GROUPS_OF_SERVERS: Readonly<Record<string, ControlGroup>> = {
+  network: 'serverNetwork',
+  fault: 'serverFaults',
+}
+
 const isGroup = (name: string): name is ControlGroup => Object.hasOwn(CONTROL_GROUPS, name)
 
 /**
@@ -49,7 +56,7 @@ const isGroup = (name: string): name is ControlGroup => Object.hasOwn(CONTROL_GR
 export function controlGroupOf(url: string): ControlGroup {
   const [path = ''] = url.slice(url.indexOf('/', url.indexOf('//') + 2)).split('?', 1)
   const [, , segment = '', , part] = path.split('/', 5)
-  if (segment === 'servers') return part === 'network' ? 'serverNetwork' : 'serverFaults'
+  if (segment === 'servers') return GROUPS_OF_SERVERS[part ?? ''] ?? 'serverFiles'
   if (Object.hasOwn(GROUPS_BY_SEGMENT, segment)) return GROUPS_BY_SEGMENT[segment] ?? 'instance'
   return isGroup(segment) ? segment : 'instance'
 }
