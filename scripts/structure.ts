@@ -34,8 +34,6 @@ const REASONS: Readonly<Record<string, string>> = {
     'The API shows two facts at once, how far a bring-up is and what responds meanwhile: PHASES is stored, TRANSITIONS is in memory.',
   modules:
     'The gateway with its HTTP parser, health checks, logs, pages, files and records are all needed for one project; what is not loads on first use. Fewer modules would be longer files.',
-  'files of testing':
-    'Fixtures are read by the command line, and applied by an instance, which needs more. The report of a run is written by the instance and finished by the command line.',
   'lines of src':
     'Second implementations went. What is left is behaviour, which stays; fewer lines would be fewer frameworks, isolations or checks. The report of a run, names in the documents and upgrades have come since.',
   'lines of scripts': 'Releases, and tests of them, came after the goal was met.',

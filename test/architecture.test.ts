@@ -53,9 +53,8 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
   agents: ['agents.ts', 'workbench/workbench.ts', 'scripted/scenarios.ts'],
   signin: ['sign-in.ts', 'routes.ts', 'access/api.ts', 'session/browser-requests.ts'],
   testing: [
-    ...['testing.ts', 'names.ts', 'api/app.ts', 'faults/gate.ts', 'seed/read.ts', 'seed/apply/apply.ts'],
-    // The report of a run, and archives of requests.
-    ...['report/record.ts', 'report/directory.ts', 'journal/har.ts'],
+    // Fixtures files, the files of a run's report, and archives of requests.
+    ...['testing.ts', 'names.ts', 'seed/read.ts', 'report/directory.ts', 'journal/har.ts'],
   ],
   storage: ['data-directory.ts', 'database.ts', 'state.ts', 'cipher.ts', 'files.ts'],
 }

@@ -12,7 +12,7 @@ import { requestEntry } from '../http/request-entry.ts'
 import { SESSION_COOKIE_PREFIX } from '../http/session-cookie.ts'
 import { once } from '../runtime/once.ts'
 import { isAccessToken } from '../signin/sign-in.ts'
-import { Capture } from '../testing/testing.ts'
+import { Capture, loadFaultGate } from '../testing/testing.ts'
 import { type GroupApp, GroupApps } from './group-apps.ts'
 import {
   type AppGroup,
@@ -114,7 +114,7 @@ export function createApi(
   )
   /** The rules of faults, which are loaded at the first request that one may apply to. */
   const faultGate = once(async () => {
-    const { FaultGate } = await import('../testing/faults/gate.ts')
+    const { FaultGate } = await loadFaultGate()
     return new FaultGate({
       store: faults,
       callers,

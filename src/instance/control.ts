@@ -5,7 +5,7 @@ import type { OperationCommands } from '../contract/reference/routes.ts'
 import type { Callers } from '../http/authentication.ts'
 import { once } from '../runtime/once.ts'
 import type { CredentialsFile } from '../storage/data-directory.ts'
-import type { ControlGroup, StateOperations } from '../testing/testing.ts'
+import { type ControlGroup, loadControlApi, type StateOperations } from '../testing/testing.ts'
 import { type GroupApp, GroupApps } from './group-apps.ts'
 import type { Services } from './services.ts'
 
@@ -37,10 +37,9 @@ interface ControlDependencies {
 export async function createControl(dependencies: ControlDependencies): Promise<GroupApp> {
   const { config, version, commands, driver, addressOf, startedAt, states, isReady } = dependencies
   const { services, credentials, callers, whole, stopping } = dependencies
-  const [{ createControlApi }, { controlGroupOf }, { describedOperations }, { OperationIndex }] =
+  const [{ controlGroupOf, createControlApi }, { describedOperations }, { OperationIndex }] =
     await Promise.all([
-      import('../testing/api/app.ts'),
-      import('../testing/api/app.ts'),
+      loadControlApi(),
       import('../contract/operation.ts'),
       import('../contract/operations.ts'),
     ])

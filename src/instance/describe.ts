@@ -1,6 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import type { OpenApiDocument } from '../contract/openapi/model.ts'
-import type { ControlGroup } from '../testing/testing.ts'
+import { type ControlGroup, loadControlApi } from '../testing/testing.ts'
 import { createApi } from './api.ts'
 
 /**
@@ -20,7 +20,7 @@ export async function describeApi(): Promise<OpenApiDocument> {
 export async function describeControl(): Promise<OpenApiDocument> {
   const [{ openApiDocument }, { controlDocument }] = await Promise.all([
     import('../contract/openapi/document.ts'),
-    import('../testing/api/app.ts'),
+    loadControlApi(),
   ])
   return openApiDocument(await describedControl(), await controlDocument())
 }
@@ -33,7 +33,7 @@ export async function describeAll(): Promise<OpenApiDocument> {
       import('../contract/openapi/schemas.ts'),
       import('../contract/openapi/merge.ts'),
       import('../resources/openapi.ts'),
-      import('../testing/api/app.ts'),
+      loadControlApi(),
     ])
   const { operationId: _, ...facts } = await controlDocument()
   const schemas = new SharedSchemas()
@@ -53,7 +53,7 @@ export const describedApp = (): Promise<AnyElysia> =>
 
 /** Returns the control API's app with nothing behind it, or the app of some of its groups of routes. */
 export async function describedControl(groups?: readonly ControlGroup[]): Promise<AnyElysia> {
-  const { createControlApi } = await import('../testing/api/app.ts')
+  const { createControlApi } = await loadControlApi()
   const api = createControlApi(absent())
   return groups === undefined ? api.whole() : api.mount(groups)
 }

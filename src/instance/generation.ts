@@ -7,7 +7,12 @@ import { Supervisor } from '../runtime/supervisor.ts'
 import { openCipher } from '../storage/cipher.ts'
 import type { CredentialsFile, DataDirectory } from '../storage/data-directory.ts'
 import { type Database, openDatabase } from '../storage/database.ts'
-import type { Fixtures, StateCause, StateOperations } from '../testing/testing.ts'
+import {
+  type Fixtures,
+  loadApplyFixtures,
+  type StateCause,
+  type StateOperations,
+} from '../testing/testing.ts'
 import { type Api, createApi } from './api.ts'
 import { createControl } from './control.ts'
 import { createServices, type ServiceDependencies, type Services } from './services.ts'
@@ -200,7 +205,7 @@ export class Generation {
   }
 
   async #apply(fixtures: Fixtures, mode: 'start' | 'up'): Promise<void> {
-    const { applyFixtures } = await import('../testing/seed/apply/apply.ts')
+    const { applyFixtures } = await loadApplyFixtures()
     const { services, credentials } = this
     await applyFixtures(fixtures, {
       mode,

@@ -7,7 +7,7 @@ import { machineNow, toIso } from '../../runtime/clock.ts'
 import { messageOf } from '../../runtime/error-info.ts'
 import { makeTemporary } from '../../storage/data-directory.ts'
 import { isBeingWritten, ReportDirectory } from '../../testing/report/directory.ts'
-import { RunRecord } from '../../testing/report/record.ts'
+import { loadRunRecord, type RunRecord } from '../../testing/testing.ts'
 import { type ProcessContext, printLog } from '../process-context.ts'
 import { coverageText } from '../report/coverage.ts'
 import { CI_DIRECTORY, listReports, reportsDirectory } from '../report/find.ts'
@@ -56,12 +56,17 @@ export class RunReport {
   readonly #beganAt = toIso(machineNow())
   #selected: SelectedDriver | null = null
 
-  private constructor(place: Place, options: ReportOptions, context: ProcessContext) {
+  private constructor(
+    place: Place,
+    { directory, record }: { directory: ReportDirectory; record: RunRecord },
+    options: ReportOptions,
+    context: ProcessContext,
+  ) {
     this.#place = place
+    this.#directory = directory
+    this.record = record
     this.#options = options
     this.#context = context
-    this.#directory = ReportDirectory.take(place.path)
-    this.record = new RunRecord(this.#directory, place.stays === 'always')
   }
 
   /**
@@ -69,12 +74,16 @@ export class RunReport {
    *
    * @throws StartupError if a file that was asked for cannot be written
    */
-  static begin(options: ReportOptions, context: ProcessContext): RunReport | null {
+  static async begin(options: ReportOptions, context: ProcessContext): Promise<RunReport | null> {
     const { env, cwd } = context
     if (options.coverage !== undefined) touch(resolve(cwd, options.coverage), 'The coverage', '--coverage')
     if (options.junit !== undefined) touch(resolve(cwd, options.junit), 'The report for JUnit', '--junit')
-    const at = (path: string, stays: Place['stays']): RunReport =>
-      new RunReport({ path, stays }, options, context)
+    const { RunRecord } = await loadRunRecord()
+    const at = (path: string, stays: Place['stays']): RunReport => {
+      const directory = ReportDirectory.take(path)
+      const record = new RunRecord(directory, stays === 'always')
+      return new RunReport({ path, stays }, { directory, record }, options, context)
+    }
     if (typeof options.report === 'string') return at(resolve(cwd, options.report), 'always')
     if (options.report !== false) {
       try {

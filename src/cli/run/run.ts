@@ -127,7 +127,7 @@ async function beginReport(
 ): Promise<RunReport | null> {
   try {
     const { RunReport } = await import('./report.ts')
-    return RunReport.begin(own, context)
+    return await RunReport.begin(own, context)
   } catch (error) {
     discard()
     throw error
