@@ -344,6 +344,7 @@ describe('one end of a stream', () => {
     const carrier = {
       pending: 0,
       send: (_: number, __: number, bytes: Uint8Array) => void frames.push(bytes.length),
+      flush() {},
     }
     const times = { pingMs: 60_000, silenceMs: 60_000, leaseMs: 60_000 }
     return {
@@ -381,7 +382,7 @@ describe('one end of a stream', () => {
 
   test('takes no confirmation of bytes that no carrier was given', () => {
     const { stream } = end()
-    const full = { pending: Number.POSITIVE_INFINITY, send() {} }
+    const full = { pending: Number.POSITIVE_INFINITY, send() {}, flush() {} }
     stream.attach(full as never, 0, { pingMs: 60_000, silenceMs: 60_000, leaseMs: 60_000 }, () => {})
     stream.write(new Uint8Array(10))
     expect(() => stream.receive(CARRIED.confirm, count(5))).toThrow(ProtocolError)

@@ -312,6 +312,25 @@ describe('frames', () => {
     }
     expect(Buffer.from(taken)).toEqual(stream)
   })
+
+  test('of one turn are written together, up to 64 KiB at a time', async () => {
+    const writes: number[] = []
+    const { promise: first, resolve } = Promise.withResolvers<void>()
+    const writer = new FrameWriter({
+      write(data) {
+        writes.push(data.length)
+        resolve()
+        return data.length
+      },
+    })
+    for (let n = 0; n < 100; n += 1) writer.send(new Uint8Array(100))
+    expect(writes).toEqual([])
+    await first
+    expect(writes).toEqual([10_000])
+    for (const length of [40_000, 20_000, CHUNK, 5]) writer.send(new Uint8Array(length))
+    writer.flush()
+    expect(writes).toEqual([10_000, 60_000, CHUNK, 5])
+  })
 })
 
 /** A sandboxd of its own process, reached by standard input and output. */

@@ -173,6 +173,8 @@ export class SandboxdClient {
   /** Asks sandboxd to end all commands and itself. */
   shutdown(): void {
     this.#channel.send(FRAME.shutdown, 0)
+    // The connection may be closed next.
+    this.#channel.flush()
   }
 
   /** Resolves when sandboxd has processed everything it was sent before, or is gone. */

@@ -196,6 +196,8 @@ export class ResumableStream {
       this.#sent += piece.length
       this.#carrier.send(CARRIED.data, 0, piece)
     }
+    // What comes here has waited for the end of a turn already.
+    this.#carrier?.flush()
   }
 
   #report(kind: 'confirm' | 'ping'): void {

@@ -307,6 +307,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(name, () => {})
   const exit = async (): Promise<void> => {
     await sandboxd.shutdown()
+    channel.flush()
     await transport.finish?.()
     process.exit(0)
   }
