@@ -81,7 +81,8 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
     HostConfig: {
       NetworkMode: network,
       ...(runtime === null ? {} : { Runtime: runtime }),
-      AutoRemove: true,
+      // One that outlives its engine would be removed by the next, though it runs.
+      AutoRemove: isAttached,
       // All output of commands passes through process 1.
       LogConfig: { Type: 'none', Config: {} },
       CapDrop: ['ALL'],
