@@ -224,7 +224,7 @@ export const WORKSPACE_FAULTS = [
   'root',
   /** The path can name no file: empty, a NUL byte, a component or the whole too long. */
   'invalid',
-  /** The disk under the data directory is full. */
+  /** The disk of the server's files is full. */
   'disk_full',
   /** The file is larger than the caller takes, or there are more names than are listed. */
   'too_large',

@@ -9,7 +9,7 @@ import { LIMITS, run, until } from '../compute/bench.ts'
 import type { EngineRig } from '../support/engines/engine-rig.ts'
 
 /** Directories of data, which are removed after the tests. */
-function dataDirectories(): () => string {
+export function dataDirectories(): () => string {
   const made: string[] = []
   afterAll(() => {
     for (const directory of made) rmSync(directory, { recursive: true, force: true })
@@ -21,7 +21,8 @@ function dataDirectories(): () => string {
   }
 }
 
-const ownerOf = (dataDir: string): string => new EngineNotes(dataDir).owner
+/** Returns the id of a data directory on engines. */
+export const ownerOf = (dataDir: string): string => new EngineNotes(dataDir).owner
 
 /** What holds a server to its limits, and what it sees of its own sandboxd. */
 export function engineLimitTests(rig: () => EngineRig): void {
@@ -299,15 +300,7 @@ export function engineFaultTests(rig: () => EngineRig): void {
       )
       let cuts = 0
       const cutting = setInterval(() => {
-        const found = Bun.spawnSync([
-          'pgrep',
-          '-f',
-          '^/opt/berth/lib/berth __sandboxd-connect',
-        ]).stdout.toString()
-        for (const pid of found.split('\n').filter(Boolean)) {
-          process.kill(Number(pid), 'SIGKILL')
-          cuts += 1
-        }
+        cuts += rig().killCarriers()
       }, 700)
       const { stdout, exitCode } = await output
       clearInterval(cutting)

@@ -6,6 +6,7 @@ import { type EngineKind, EngineRig, missingForEngine } from '../support/engines
 import { everyCombination } from '../support/thorough.ts'
 import { engineFaultTests, engineImageTests, engineLimitTests, engineStockTests } from './docker-faults.ts'
 import { engineLeakTests } from './docker-leaks.ts'
+import { engineOutageTests } from './docker-outages.ts'
 
 /** Tests servers on an engine that is started for that; is passed over with the reason where this machine lacks one. */
 function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void {
@@ -33,7 +34,8 @@ onEngine('docker', (rig) => {
   engineStockTests(rig)
   engineImageTests(rig)
   engineLeakTests(rig)
-  // Last: it restarts the engine.
+  // Last: they restart the engine.
+  engineOutageTests(rig)
   engineFaultTests(rig)
 })
 

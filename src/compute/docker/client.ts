@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { codeOf, messageOf } from '../../runtime/error-info.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Slots } from '../../runtime/slots.ts'
+import { pause } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 import { HijackedTransport } from './hijacked-transport.ts'
@@ -13,8 +14,21 @@ const OLDEST_API = '1.40'
 /** Milliseconds for a response. A start of a container on a slow disk takes seconds. */
 const RESPONSE_MS = 120_000
 
+/**
+ * Milliseconds without a response after which the engine is asked for a sign of life, and those that it has for that. One
+ * that works on something for minutes gives it at once; one that is stopped still accepts connections.
+ */
+const QUIET_MS = 3_000
+const SIGN_MS = 5_000
+
 /** Requests under way at a time: all servers may be ended at once, and the time of a response runs from its request on. */
 const AT_ONCE = 64
+
+/** What the engine responds to whatever else it does. */
+const PING = '/_ping'
+
+/** What is said of an engine that is stopped, or whose machine is. */
+const SILENT = 'it accepts connections and does not respond'
 
 /** Longest message of an engine that is shown, in characters. @bound system */
 const MAX_MESSAGE = 500
@@ -89,9 +103,9 @@ export class DockerClient {
     this.#reach = reach
   }
 
-  /** Reports whether the engine responds within some milliseconds. Throws `EngineUnreachable`. */
-  async ping(timeoutMs: number): Promise<void> {
-    const response = await this.#fetch('GET', '/_ping', { timeoutMs })
+  /** Tries whether the engine responds within some milliseconds. Throws `EngineUnreachable`. */
+  async ping(timeoutMs = SIGN_MS): Promise<void> {
+    const response = await this.#fetch('GET', PING, { timeoutMs })
     await response.text()
   }
 
@@ -154,11 +168,10 @@ export class DockerClient {
     ]
     let outcome: Awaited<ReturnType<typeof HijackedTransport.connect>>
     await this.#reached()
+    const request = `${head.join('\r\n')}\r\n\r\n${text}`
     try {
-      outcome = await HijackedTransport.connect(
-        this.#endpoint,
-        this.#tls,
-        `${head.join('\r\n')}\r\n\r\n${text}`,
+      outcome = await this.#whileAlive((signal) =>
+        HijackedTransport.connect(this.#endpoint, this.#tls, request, signal),
       )
     } catch (error) {
       throw this.#unreachable(error)
@@ -179,7 +192,7 @@ export class DockerClient {
 
   /** Returns the newest version that both know. */
   async #negotiate(): Promise<string> {
-    const response = await this.#fetch('GET', '/_ping', {})
+    const response = await this.#fetch('GET', PING, { timeoutMs: SIGN_MS })
     await response.text()
     const theirs = response.headers.get('api-version') ?? OLDEST_API
     if (compareVersions(theirs, OLDEST_API) < 0)
@@ -190,15 +203,25 @@ export class DockerClient {
   }
 
   async #fetch(method: Method, path: string, request: EngineRequest): Promise<Response> {
-    const { body, archive, signal, timeoutMs = RESPONSE_MS } = request
+    const { timeoutMs = RESPONSE_MS } = request
+    await this.#reached()
     const late = new AbortController()
-    const timer =
-      timeoutMs === null
-        ? null
-        : setTimeout(() => late.abort(new Error('it did not respond in time')), timeoutMs)
+    const timer = timeoutMs === null ? null : setTimeout(() => late.abort(new Error(SILENT)), timeoutMs)
+    try {
+      // What gives a sign of life needs none itself.
+      if (path === PING) return await this.#send(method, path, request, late.signal)
+      return await this.#whileAlive((gone) =>
+        this.#send(method, path, request, AbortSignal.any([late.signal, gone])),
+      )
+    } finally {
+      if (timer !== null) clearTimeout(timer)
+    }
+  }
+
+  async #send(method: Method, path: string, request: EngineRequest, late: AbortSignal): Promise<Response> {
+    const { body, archive, signal } = request
     const tls = this.#tls
     try {
-      await this.#reached()
       return await fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
         method,
         ...(body === undefined
@@ -207,7 +230,7 @@ export class DockerClient {
         ...(archive === undefined ? {} : { body: archive, headers: { 'Content-Type': 'application/x-tar' } }),
         ...(this.#endpoint.kind === 'unix' ? { unix: this.#endpoint.path } : {}),
         ...(tls === null ? {} : { tls }),
-        signal: AbortSignal.any([late.signal, ...(signal === undefined ? [] : [signal])]),
+        signal: AbortSignal.any([late, ...(signal === undefined ? [] : [signal])]),
         keepalive: false,
         redirect: 'error',
         // Bun's own limit for a silent connection; one with events may be silent for days.
@@ -215,10 +238,26 @@ export class DockerClient {
       } as RequestInit)
     } catch (error) {
       // Another error is not of the connection, such as one of what is sent.
-      if (!late.signal.aborted && codeOf(error) === undefined) throw error
-      throw this.#unreachable(late.signal.aborted ? late.signal.reason : error)
+      if (!late.aborted && codeOf(error) === undefined) throw error
+      throw this.#unreachable(late.aborted ? late.reason : error)
+    }
+  }
+
+  /** Does something, and aborts it when the engine gives no sign of life anymore. */
+  async #whileAlive<T>(act: (gone: AbortSignal) => Promise<T>): Promise<T> {
+    const [gone, over] = [new AbortController(), new AbortController()]
+    const look = async (): Promise<void> => {
+      for (;;) {
+        await pause(QUIET_MS, over.signal)
+        if (over.signal.aborted) return
+        await this.ping()
+      }
+    }
+    look().catch((error) => gone.abort(error))
+    try {
+      return await act(gone.signal)
     } finally {
-      if (timer !== null) clearTimeout(timer)
+      over.abort()
     }
   }
 
@@ -257,7 +296,8 @@ export class DockerClient {
     }
     if (/certificate|CERT|TLS|SSL/.test(`${codeOf(error)} ${messageOf(error)}`))
       return `its certificate or that of berth was refused (${messageOf(error)}). Name the directory with ca.pem, cert.pem and key.pem with --engine-tls.`
-    return `${plainReason(error)}. Start the engine, or name another with --engine.`
+    const reason = plainReason(error)
+    return `${reason}. ${reason === SILENT ? 'Restart' : 'Start'} the engine, or name another with --engine.`
   }
 }
 

@@ -25,6 +25,9 @@ import { ServerImages } from './server-images.ts'
 const REMOVAL_MS = 60_000
 const REMOVAL_POLL_MS = 15
 
+/** Milliseconds after which an engine does nothing more that it was asked for by a connection which is gone. */
+const LATE_MS = 300_000
+
 /** Milliseconds after which events are asked for again, when the engine has ended them. */
 const EVENTS_PAUSE_MS = 500
 
@@ -68,6 +71,8 @@ export class DockerEngine implements Engine {
   readonly #images: ServerImages
   /** Carriers of containers that run, until `connect` takes them. */
   readonly #attached = new Map<string, HijackedTransport>()
+  /** Names of containers that the engine may still make, or has not removed, and since when it was asked to. */
+  readonly #left = new Map<string, number>()
   /** Kept while the stream of its events is open: as long as that is, no other engine responds at its address. */
   #facts: Promise<EngineFacts> | null = null
   #isWatched = false
@@ -83,6 +88,7 @@ export class DockerEngine implements Engine {
 
   async probe(): Promise<EngineProbe> {
     try {
+      await this.#client.ping()
       const { notes } = await this.#known()
       const { network } = this.#options
       return {
@@ -119,6 +125,7 @@ export class DockerEngine implements Engine {
 
   removeStorage(name: string): Promise<void> {
     return this.#do(`remove the volume ${name}`, async () => {
+      await this.#removeLeft()
       for (const volume of [cachesOf(name), name]) await this.#untilGone('DELETE', `/volumes/${volume}`)
     })
   }
@@ -147,17 +154,22 @@ export class DockerEngine implements Engine {
         processors,
         tools,
       }
-      const id = await this.#client.createContainer(spec.name, containerSettings(spec, settings))
-      const instance = { id, name: spec.name, labels: spec.labels, node: null }
+      await this.#removeLeft()
+      const { name, labels } = spec
+      let id = name
       try {
+        id = await this.#client.createContainer(name, containerSettings(spec, settings))
+        const instance = { id, name, labels, node: null }
         // Before the start: what process 1 writes first is not kept. Without its input, to see why it does not run.
         this.#attached.set(instance.id, await this.#attach(instance))
         await this.#client.send('POST', `/containers/${instance.id}/start`)
         return instance
       } catch (error) {
-        this.#attached.get(instance.id)?.terminate()
-        this.#attached.delete(instance.id)
-        await this.remove(instance).catch(() => {})
+        this.#attached.get(id)?.terminate()
+        this.#attached.delete(id)
+        // One that has not refused it may do it yet, when it responds again.
+        if (!(error instanceof EngineRefusal)) this.#left.set(name, performance.now())
+        await this.#remove(id).catch(() => this.#left.set(name, performance.now()))
         throw error
       }
     })
@@ -183,9 +195,7 @@ export class DockerEngine implements Engine {
   }
 
   remove(instance: EngineInstance): Promise<void> {
-    return this.#do('remove a container', () =>
-      this.#untilGone('DELETE', `/containers/${instance.id}`, { force: '1', v: '1' }),
-    )
+    return this.#do('remove a container', () => this.#remove(instance.id))
   }
 
   list(owner: string): Promise<EngineInventory> {
@@ -341,6 +351,19 @@ export class DockerEngine implements Engine {
       this.#network = null
     })
     return this.#network
+  }
+
+  /** Removes a container. @param id or its name */
+  #remove(id: string): Promise<void> {
+    return this.#untilGone('DELETE', `/containers/${id}`, { force: '1', v: '1' })
+  }
+
+  /** Removes what was begun when the engine went away. */
+  async #removeLeft(): Promise<void> {
+    for (const [name, since] of this.#left) {
+      await this.#remove(name)
+      if (performance.now() - since > LATE_MS) this.#left.delete(name)
+    }
   }
 
   /** Removes something; resolves when the engine does not have it any more. */

@@ -1,3 +1,4 @@
+import { orAborted } from '../../runtime/wait.ts'
 import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 
@@ -44,12 +45,14 @@ export class HijackedTransport implements FrameTransport {
    * Connects, sends a request, and reads the head of the response.
    *
    * @returns the stream, or the response if that is not one
+   * @param gone aborts when nothing is to be waited for anymore
    * @throws the system's error, or one that says what is wrong
    */
   static async connect(
     endpoint: Endpoint,
     tls: EngineTls | null,
     request: string,
+    gone: AbortSignal,
   ): Promise<HijackedTransport | Refusal> {
     const { promise, resolve, reject } = Promise.withResolvers<HijackedTransport | Refusal>()
     let head: Buffer | null = Buffer.alloc(0)
@@ -95,19 +98,20 @@ export class HijackedTransport implements FrameTransport {
       error: (_, error) => fail(error),
       connectError: (_, error) => reject(error),
     }
-    let socket: Bun.Socket | null = null
-    try {
-      socket = await (endpoint.kind === 'unix'
+    const connecting: Promise<Bun.Socket> =
+      endpoint.kind === 'unix'
         ? Bun.connect({ unix: endpoint.path, socket: handlers })
         : Bun.connect({
             hostname: endpoint.host,
             port: endpoint.port,
             ...(tls && { tls }),
             socket: handlers,
-          }))
-      return await promise
+          })
+    try {
+      await orAborted(connecting, gone)
+      return await orAborted(promise, gone)
     } catch (error) {
-      socket?.terminate()
+      void connecting.then((socket) => socket.terminate()).catch(() => {})
       throw error
     } finally {
       clearTimeout(timer)

@@ -216,7 +216,7 @@ export function toWorkspaceError(error: unknown, path: string): unknown {
     case 'EDQUOT':
       return new WorkspaceError(
         'disk_full',
-        `The disk is full: ${quote(path)} was not written. Free space under the data directory.`,
+        `The disk is full: ${quote(path)} was not written. Free space on the machine that has the server's files.`,
       )
     case 'EFBIG':
       return new WorkspaceError(

@@ -14,6 +14,7 @@ import { DockerClient } from '../../../src/compute/docker/client.ts'
 import { DockerEngine } from '../../../src/compute/docker/docker-engine.ts'
 import { importRootArchive, prepareImage } from '../../../src/compute/docker/prepare-image.ts'
 import { EngineDriver, type EngineDriverOptions } from '../../../src/compute/engine/engine-driver.ts'
+import { CARRIER_COMMAND } from '../../../src/compute/processes.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
 import { VERSION } from '../../../src/runtime/version.ts'
 import { baseLayer } from '../kubernetes/image.ts'
@@ -99,8 +100,13 @@ export class EngineRig implements AsyncDisposable {
     return attempt(() => readFileSync(`/proc/${this.#holder.pid}/cmdline`, 'utf8')).startsWith('sleep')
   }
 
-  /** Starts the engine, which has ended. @param data name of the directory with all that it has */
-  async startDaemon(data = 'data'): Promise<void> {
+  /**
+   * Starts the engine, which has ended.
+   *
+   * @param data name of the directory with all that it has
+   * @param more further options of it
+   */
+  async startDaemon(data = 'data', more: readonly string[] = []): Promise<void> {
     const at = (name: string): string => join(this.directory, name)
     await this.inside(['sh', '-c', SWITCH, data]).exited
     const command =
@@ -108,6 +114,7 @@ export class EngineRig implements AsyncDisposable {
         ? [
             ...['dockerd', '--data-root', at(data), '--exec-root', at('exec'), '--pidfile', at('pid')],
             ...['--host', `unix://${this.socket}`, '--cgroup-parent', `/${this.#group}`],
+            ...more,
           ]
         : [
             ...['podman', '--root', at(data), '--runroot', at('exec'), '--tmpdir', at('tmp')],
@@ -141,6 +148,20 @@ export class EngineRig implements AsyncDisposable {
     this.#daemon = null
   }
 
+  /** Stops the engine, as a machine does that sleeps, or lets it go on: connections stay, and nothing responds. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#daemon?.kill(signal)
+  }
+
+  /** Ends the processes that join berth to its servers. @returns how many there were */
+  killCarriers(): number {
+    const carriers = this.pids.filter((pid) =>
+      attempt(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')).includes(CARRIER_COMMAND),
+    )
+    for (const pid of carriers) attempt(() => String(process.kill(pid, 'SIGKILL')))
+    return carriers.length
+  }
+
   /** Runs a program in the namespaces of the engine. */
   inside(command: string[], output: Bun.BunFile | 'ignore' = 'ignore'): Bun.Subprocess {
     const enter = ['nsenter', '--target', String(this.#holder.pid), '--mount', '--net']
@@ -163,20 +184,19 @@ export class EngineRig implements AsyncDisposable {
 
   /** Makes berth's own image, once. */
   prepare(): Promise<void> {
-    this.#prepared ??= (async () => {
-      const client = this.client()
-      const base = await importRootArchive(client, Bun.file(await baseLayer()))
-      await prepareImage({
-        client,
-        name: this.name,
-        version: VERSION,
-        executable: EXECUTABLE,
-        base,
-        pulls: false,
-        report() {},
-      })
-    })()
+    this.#prepared ??= this.makeImage()
     return this.#prepared
+  }
+
+  /** Makes berth's own image on the engine that runs now. */
+  async makeImage(): Promise<void> {
+    const client = this.client()
+    const base = await importRootArchive(client, Bun.file(await baseLayer()))
+    await prepareImage({
+      ...{ client, base, name: this.name, version: VERSION, executable: EXECUTABLE },
+      pulls: false,
+      report() {},
+    })
   }
 
   /** Returns a driver of a data directory. */
@@ -219,6 +239,12 @@ export class EngineRig implements AsyncDisposable {
     const beside = readdirSync('/proc').filter(
       (pid) => /^\d+$/.test(pid) && ours !== '' && namespaceOf(pid) === ours,
     )
+    for (const pid of [...beside.map(Number), ...this.pids])
+      if (pid > 1 && pid !== this.#holder.pid) attempt(() => String(process.kill(pid, 'SIGKILL')))
+  }
+
+  /** The processes in its containers. */
+  get pids(): number[] {
     const inside = this.#groups().flatMap((group) =>
       attempt(() => readdirSync(group).join('\n'))
         .split('\n')
@@ -226,12 +252,7 @@ export class EngineRig implements AsyncDisposable {
           attempt(() => readFileSync(join(group, name, 'cgroup.procs'), 'utf8')).split('\n'),
         ),
     )
-    for (const pid of [...beside, ...inside].map(Number))
-      if (pid > 1 && pid !== this.#holder.pid)
-        attempt(() => {
-          process.kill(pid, 'SIGKILL')
-          return ''
-        })
+    return [...new Set(inside.map(Number))].filter((pid) => pid > 1)
   }
 
   /** The control groups of its containers, one for each controller. */
