@@ -251,7 +251,7 @@ function createServers(
     },
     idleTimeoutMs: config.idleTimeoutMs,
   })
-  packages.aside = (limits, use) => compute.aside(limits, use)
+  packages.aside = driver.keepsFilesHere ? (limits, use) => compute.aside(limits, use) : null
   compute.onFreed((serverId) => servers.measure(serverId))
   const secrets = new SecretsService({ ...common, servers })
   return { compute, servers, secrets, isInScope }

@@ -2,17 +2,28 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Registry } from '../hosting/registries/registry.ts'
 import type { KeyedInfo } from '../support/berth.ts'
 import { EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
 
+/** A program of Go that listens. */
+const GO = 'package main\n\nimport "net/http"\n\nfunc main() { http.ListenAndServe(":8080", nil) }\n'
+
 const missing = missingForEngine('docker')
 if (missing !== null) console.error(`SKIP apps of servers on an engine: ${missing}`)
 
 describe.skipIf(missing !== null)('apps of servers on an engine', () => {
   const directory = mkdtempSync(join(tmpdir(), 'berth-apps-'))
+  const registry = new Registry([
+    {
+      name: 'pnpm',
+      version: '99.0.0',
+      files: { 'package/bin/pnpm.cjs': '#!/usr/bin/env node\nconsole.log(__filename)' },
+    },
+  ])
   let rig: EngineRig
   let berth: ServeProcess
   let info: KeyedInfo
@@ -20,7 +31,7 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
   beforeAll(async () => {
     rig = await EngineRig.start('docker')
     await rig.prepare()
-    const engine = ['--compute', 'docker', '--engine', `unix://${rig.socket}`]
+    const engine = ['--compute', 'docker', '--engine', `unix://${rig.socket}`, '--npm-registry', registry.url]
     berth = serve(['--port', '0', '--data', join(directory, 'data'), ...engine])
     info = await berth.ready
   }, 300_000)
@@ -28,6 +39,7 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     berth?.child.kill('SIGTERM')
     await berth?.child.exited
     await rig[Symbol.asyncDispose]()
+    await registry[Symbol.asyncDispose]()
     rmSync(directory, { recursive: true, force: true })
   }, 60_000)
 
@@ -58,4 +70,39 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     await call(info, 'PATCH', `/projects/${id}`, { visibility: 'public' })
     await until(async () => (await exec(other, look)).stdout.includes('<h1>site</h1>'), 'it to answer')
   }, 120_000)
+
+  test('a package manager that the image lacks is copied to each server, and fetched once', async () => {
+    const call = `echo '{"packageManager":"pnpm@99.0.0"}' > package.json; pnpm; pnpm`
+    for (const id of [await server(), await server()]) {
+      const { stdout, stderr } = await exec(id, call)
+      expect({ stdout, stderr }).toEqual({
+        stdout: expect.stringMatching(
+          /^(\/var\/cache\/berth\/programs\/\w{64}\/package\/bin\/pnpm\.cjs\n)\1$/,
+        ),
+        stderr: '',
+      })
+    }
+    expect(registry.count('.tgz')).toBe(1)
+  }, 120_000)
+
+  test.each([
+    [
+      'that a file names',
+      { 'go.mod': 'module a\n\ngo 1.21\n', 'main.go': GO },
+      'This app needs Go 1.21 (go.mod)',
+    ],
+    ['that a command of its own calls', { 'berth.json': '{"start":"java Main.java"}' }, 'It needs Java'],
+  ])(
+    'an app ends with the remedy if the image lacks a tool %s',
+    async (_, files, needs) => {
+      const { id, init_phase } = await project(await server(), files)
+      const { logs } = (await call(info, 'GET', `/projects/${id}/logs`)).body
+      expect(init_phase).toBe('failed')
+      const said = logs.map(({ text }: { text: string }) => text).join('\n')
+      expect(said).toContain(
+        `${needs}, which the image of the server does not have. Start berth with an image that has it`,
+      )
+    },
+    60_000,
+  )
 })

@@ -72,14 +72,39 @@ async function kept(name, wish) {
   const remedy = `Connect this machine to the network once, or install ${family} on it.`
   if (!BERTH_PACKAGES_URL)
     fail(`${family}${version} is not installed, and berth has no package cache. ${remedy}`)
-  const query = new URLSearchParams(wish === null ? {} : { version: wish.version, hash: wish.hash })
+  const stated = wish === null ? {} : { version: wish.version, hash: wish.hash }
+  const query = new URLSearchParams({ processor: process.arch, ...stated })
+  const address = `${relay}/programs/${name}?${query}`
   try {
-    const response = await fetch(`${relay}/programs/${name}?${query}`)
+    const response = await fetch(address)
     const { path, error } = await response.json()
-    if (response.ok) return join(tools, path)
+    if (response.ok) return existsSync(join(tools, path)) ? join(tools, path) : await copied(address, path)
     fail(`${family}${version} is not installed, and berth cannot fetch it: ${error} ${remedy}`)
   } catch (error) {
     fail(`${family}${version} is not installed, and berth does not give it: ${error.message}. ${remedy}`)
+  }
+}
+
+/** Returns the absolute path of a program in the server's caches, for a server elsewhere that does not see what berth keeps. */
+async function copied(address, path) {
+  const program = join(BERTH_PACKAGES_CACHES, path)
+  if (existsSync(program)) return program
+  const [programs, hash] = path.split('/')
+  const place = join(BERTH_PACKAGES_CACHES, programs, hash)
+  const fresh = `${place}.${process.pid}`
+  const response = await fetch(`${address}&archive`)
+  if (!response.ok) throw new Error((await response.json()).error)
+  await new Bun.Archive(await response.bytes()).extract(fresh)
+  moveIn(fresh, place)
+  return program
+}
+
+/** Moves a directory to its place, unless another command has been faster. */
+function moveIn(fresh, place) {
+  try {
+    renameSync(fresh, place)
+  } catch {
+    rmSync(fresh, { recursive: true, force: true })
   }
 }
 
@@ -120,12 +145,7 @@ async function python(name) {
     '-r',
     list,
   )
-  try {
-    renameSync(fresh, place)
-  } catch {
-    // Another command has been faster.
-    rmSync(fresh, { recursive: true, force: true })
-  }
+  moveIn(fresh, place)
   return program
 }
 

@@ -11,6 +11,7 @@ import { describeExitCode } from '../../runtime/exit-code.ts'
 import { once } from '../../runtime/once.ts'
 import { pause } from '../../runtime/wait.ts'
 import { describeErrorAt } from '../page/causes.ts'
+import { describeMissingTool } from '../tool-names.ts'
 import {
   describeTakenPort,
   describeWindowsScript,
@@ -213,15 +214,16 @@ export class AppProcess {
   /** Returns the error of a start that ended before it responded, with the cause as far as it can be known. */
   async #endedTooSoon(end: ProcessEnd): Promise<AppFailure> {
     const { last } = this.#output
-    const { program, cwd, workspace } = this.#options
+    const { program, cwd, workspace, sandbox } = this.#options
     const script = await describeWindowsScript({
       ...{ command: program.shown, exitCode: end.exitCode, lines: last, workspace: workspace() },
       cwd: [cwd, program.directory].filter(Boolean).join('/'),
     }).catch(() => null)
-    const taken = script === null ? await this.#describeTakenPort() : null
+    const why = script ?? describeMissingTool(last, sandbox.hasImage ?? false)
+    const taken = why === null ? await this.#describeTakenPort() : null
     const reason =
-      script !== null && end.exitCode !== null
-        ? `it ${describeExitCode(end.exitCode)}. ${script}`
+      why !== null && end.exitCode !== null
+        ? `it ${describeExitCode(end.exitCode)}. ${why}`
         : end.exitCode === 0 && program.worker === null && !this.#hasListened
           ? `it ended without having listened, with exit code 0: ${NO_SERVER}`
           : end.reason

@@ -2,6 +2,7 @@ import { join } from 'node:path/posix'
 import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { onAbort } from '../../runtime/wait.ts'
+import { describeMissingTool } from '../tool-names.ts'
 import { describeWindowsScript, noteRefusals, socketHint } from './failure-hints.ts'
 import type { AppLog } from './log/log.ts'
 import type { LogSource } from './log/log-file.ts'
@@ -67,7 +68,8 @@ export async function runStep(step: PreparationStep): Promise<void> {
   if (exitCode === 0) return
   const failed = { command: shown, exitCode, lines: output.last, workspace, cwd: join(cwd, directory) }
   const script = await describeWindowsScript(failed).catch(() => null)
-  const cause = script === null ? '' : `. ${script}`
+  const why = script ?? describeMissingTool(output.last, sandbox.hasImage ?? false)
+  const cause = why === null ? '' : `. ${why}`
   throw new AppFailure(
     `The ${source} command failed with exit code ${exitCode}: ${shown}${cause}`,
     output.last,

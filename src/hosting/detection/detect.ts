@@ -29,10 +29,10 @@ import { Source, type SourceDirectory } from './source.ts'
 import { type ChosenTools, chooseTools } from './versions.ts'
 import { type Procfile, planWorkers, readProcfile, workersJson } from './workers.ts'
 
+export { titleOf } from '../tool-names.ts'
 export { LocalMachine } from './local-machine.ts'
 export type { Machine } from './machine.ts'
 export { SandboxMachine } from './sandbox-machine.ts'
-export { titleOf } from './versions.ts'
 
 /** Where to look for an app, and with what. */
 export interface DetectionOptions {

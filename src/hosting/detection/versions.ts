@@ -1,6 +1,7 @@
 import { byVersion, commandOf, type Toolchain } from '../../compute/tools.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
+import { IMAGE_REMEDY, isMissing, titleOf } from '../tool-names.ts'
 import type { Machine, ToolCheck } from './machine.ts'
 import type { SourceDirectory } from './source.ts'
 
@@ -209,83 +210,10 @@ function problemOf(
     const wish =
       wishes.find(({ wanted }) => wanted !== null) ?? wishes.find(({ wantedBy }) => wantedBy !== null)
     const asked = wish ? `${wish.wanted === null ? '' : ` ${wish.wanted}`} (${wish.wantedBy})` : ''
-    if (hasImage)
-      return `This app needs ${titleOf(name)}${asked}, which the image of the server does not have. ${IMAGE_REMEDY}`
-    return `This app needs ${titleOf(name)}${asked}, which is not installed on this machine, or not where servers see it. ${remedyOf(name)}, and restart berth and the project.`
+    return `This app needs ${titleOf(name)}${asked}, ${isMissing(name, hasImage)}`
   }
   const versions = available.map(({ version }) => version).join(', ')
   return `This app needs ${titleOf(name)} ${strict.wanted} (${strict.wantedBy}), and the server has ${versions}. ${hasImage ? IMAGE_REMEDY : 'Install a version that fits, and restart berth.'}`
-}
-
-/** What helps where the programs are those of an image. */
-const IMAGE_REMEDY =
-  'Start berth with an image that has it, by --server-image or "berth engine prepare --base IMAGE", and restart the project.'
-
-/** What people call a tool, and how it is installed. */
-interface Tool {
-  readonly title: string
-  /** What is installed, if it is not called so. */
-  readonly what?: string
-  /** Its package of Debian and Ubuntu; missing if they have none. */
-  readonly debian?: string
-  /** How it is installed but by the machine's package manager. */
-  readonly by?: string
-  /** What else helps. */
-  readonly or?: string
-}
-
-const TOOLS: Readonly<Record<string, Tool>> = {
-  python: { title: 'Python', debian: 'python3 python3-venv' },
-  go: { title: 'Go', by: 'from https://go.dev/dl', debian: 'golang-go' },
-  cargo: { title: 'Rust', by: 'by https://rustup.rs', debian: 'cargo' },
-  deno: { title: 'Deno', by: 'from https://deno.com' },
-  node: { title: 'Node.js', by: 'from https://nodejs.org or with your package manager' },
-  java: { title: 'Java', what: 'a JDK', debian: 'default-jdk' },
-  mvn: { title: 'Maven', debian: 'maven' },
-  gradle: { title: 'Gradle', by: 'from https://gradle.org', or: 'add its wrapper to the app' },
-  php: { title: 'PHP', debian: 'php-cli' },
-  composer: { title: 'Composer', debian: 'composer' },
-  ruby: { title: 'Ruby', debian: 'ruby-full' },
-  bundle: { title: 'Bundler', debian: 'ruby-bundler' },
-  zola: { title: 'Zola', by: 'from https://www.getzola.org' },
-  mdbook: { title: 'mdBook', by: 'by "cargo install mdbook", or from https://rust-lang.github.io/mdBook' },
-  jekyll: { title: 'Jekyll', debian: 'jekyll', or: 'add a Gemfile' },
-  rackup: { title: 'Rackup', debian: 'ruby-rack', or: 'add a Gemfile' },
-  hugo: { title: 'Hugo', by: 'from https://gohugo.io', debian: 'hugo' },
-}
-
-/** Returns what people call a tool, and how it is installed. The need of an extension of PHP is called `php-EXTENSION`. */
-function toolOf(name: string): Tool {
-  const extension = /^php-(.+)$/.exec(name)?.[1]
-  if (extension === undefined) return TOOLS[name] ?? { title: name }
-  return {
-    title: `the PHP extension ${extension}`,
-    debian: `php-${DEBIAN_EXTENSIONS[extension] ?? extension}`,
-  }
-}
-
-/** Returns what people call a tool. */
-export const titleOf = (name: string): string => toolOf(name).title
-
-function remedyOf(name: string): string {
-  const { what = 'it', by, debian, or } = toolOf(name)
-  const ways = [
-    ...(by === undefined ? [] : [by]),
-    ...(debian === undefined ? [] : [`with your package manager (Debian and Ubuntu: apt install ${debian})`]),
-  ]
-  return `${[`Install ${what}`, ways.join(' or ')].filter(Boolean).join(' ')}${or === undefined ? '' : `, or ${or}`}`
-}
-
-/** The packages of Debian that have extensions of other names. */
-const DEBIAN_EXTENSIONS: Readonly<Record<string, string>> = {
-  pdo_sqlite: 'sqlite3',
-  pdo_mysql: 'mysql',
-  mysqli: 'mysql',
-  pdo_pgsql: 'pgsql',
-  dom: 'xml',
-  simplexml: 'xml',
-  xmlreader: 'xml',
-  xmlwriter: 'xml',
 }
 
 /** Reports whether a version meets one specifier: `>=3.9`, `~=3.10`, `==3.12.*`, `!=3.9.1`, `^3.10`, `~3.10` or `3.12`. */

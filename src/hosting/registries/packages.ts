@@ -77,8 +77,8 @@ export class Packages {
   readonly #identity: RelayIdentity
   /** Absolute path of the directory of tools, as berth sees it. */
   #tools: string | null = null
-  /** Where Go's standard library is compiled; none before the instance has servers. */
-  aside: Aside = async () => null
+  /** Where Go's standard library is compiled; null before the instance has servers, and for servers elsewhere. */
+  aside: Aside | null = null
   #stopped = false
 
   constructor(options: PackagesOptions) {
@@ -239,7 +239,7 @@ export class Packages {
         authorities: once(() => readAuthorities(machine)),
         origin: this.#origin ?? '',
         tools: this.#tools ?? '',
-        aside: (limits, use) => this.aside(limits, use),
+        aside: () => this.aside,
         machine: { path: machine.environment.PATH ?? '', variables: machine.environment, dataDir },
         maxBytes,
         logger,

@@ -1,4 +1,5 @@
-import type { ToolPlaces } from '../../compute/tools.ts'
+import { join } from 'node:path'
+import { PROGRAMS_DIRECTORY, type ToolPlaces } from '../../compute/tools.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { Budget, type Release } from './budget.ts'
 import { CratesProtocol } from './crates.ts'
@@ -63,7 +64,7 @@ interface RelayOptions {
   origin: string
   /** Absolute path of the directory of tools that servers see, as berth sees it. */
   tools: string
-  aside: Aside
+  aside: () => Aside | null
   /** What says which toolchains the machine has. */
   machine: ToolPlaces
 }
@@ -188,19 +189,32 @@ export class Relay {
     }
   }
 
-  /** Responds with the path of a package manager, which it fetches unless it is there, or of Go's compiled library. */
+  /**
+   * Responds with the path of a package manager, which it fetches unless it is there, or of Go's compiled library; with `archive`,
+   * with the package manager itself, for servers that do not see what berth keeps.
+   */
   async #serveProgram(serverId: string, path: string, request: Request): Promise<Response> {
     const { searchParams } = new URL(request.url)
-    const wish = { version: searchParams.get('version') || null, hash: searchParams.get('hash') || null }
+    const named = (name: string): string | null => searchParams.get(name) || null
+    const wish = { version: named('version'), hash: named('hash'), processor: named('processor') }
     try {
       const found = await (path === GO
         ? this.#goLibrary.find(searchParams)
         : this.#programs(path.slice(1), wish))
+      if (found !== null && path !== GO && searchParams.has('archive')) return this.#programArchive(found)
       if (found !== null) return Response.json({ path: found })
       return Response.json({ error: 'There is no such program.' }, { status: 404 })
     } catch (error) {
       return this.#failure(serverId, path, error, true)
     }
+  }
+
+  /** Responds with the directory of a program, as tar. @param path of a file in it, relative to the directory of tools */
+  async #programArchive(path: string): Promise<Response> {
+    const { LocalWorkspace } = await import('../../compute/trees.ts')
+    const [, hash = ''] = path.split('/')
+    const files = new LocalWorkspace(join(this.#options.tools, PROGRAMS_DIRECTORY, hash))
+    return new Response(files.pack(), { headers: { 'content-type': 'application/x-tar' } })
   }
 
   async #programs(name: string, wish: ProgramWish): Promise<string | null> {

@@ -18,7 +18,7 @@ async function ask(aside: Aside, { isFull = false } = {}) {
     const said: string[] = []
     const logger = createLogger('warn', (line) => void said.push(line), Date.now)
     const machine = { path: process.env.PATH ?? '', variables: {}, dataDir: tools }
-    const library = new GoLibrary({ tools, aside, machine, logger })
+    const library = new GoLibrary({ tools, aside: () => aside, machine, logger })
     const found = await library.find(new URLSearchParams({ program: program ?? '', cgo: '0', compile: '1' }))
     return { found, said: said.join(''), left: readdirSync(tools, { recursive: true }) }
   } finally {

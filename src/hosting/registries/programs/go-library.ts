@@ -38,7 +38,8 @@ export type Aside = <Result>(
 
 /** Options of `GoLibrary`. */
 interface GoLibraryOptions {
-  aside: Aside
+  /** Returns where to compile; null where servers do not have this machine's Go, nor see what berth keeps. */
+  aside: () => Aside | null
   /** Absolute path of the directory of tools, as berth sees it. */
   tools: string
   /** What says which Go the machine has. */
@@ -70,6 +71,7 @@ export class GoLibrary {
    * library is to be compiled, which takes seconds to minutes
    */
   async find(query: URLSearchParams): Promise<string | null> {
+    if (this.#options.aside() === null) return null
     const build = {
       program: realPathOrNull(query.get('program') ?? '') ?? '',
       cgo: query.get('cgo') === '1',
@@ -111,7 +113,7 @@ export class GoLibrary {
   /** Writes an archive. @throws CompilationError, and others that may not happen again */
   async #compile({ program, cgo, trimpath }: GoBuild, target: string): Promise<void> {
     await using file = await open(target, 'w')
-    const exitCode = await this.#options.aside(LIMITS, async (sandbox) => {
+    const exitCode = await this.#options.aside()?.(LIMITS, async (sandbox) => {
       const go = shellQuote([program, 'build', ...(trimpath ? ['-trimpath'] : []), ...PACKAGES])
       let output = ''
       const { exit } = sandbox.exec({

@@ -29,6 +29,8 @@ export interface ProgramWish {
   readonly version: string | null
   /** Its hash, as Corepack has it: algorithm, dot, hexadecimal digest; null for none. */
   readonly hash: string | null
+  /** The server's processor, as Node.js names it; null for this machine's. */
+  readonly processor: string | null
 }
 
 /** The archive of a program's version. */
@@ -98,10 +100,13 @@ export class Programs {
     return newestIn(Object.keys(versions), range)
   }
 
-  async #uvArchive({ version: wanted }: ProgramWish): Promise<Archive> {
-    const { tag, sha256 } = UV.wheels[process.arch] ?? {}
+  async #uvArchive({ version: wanted, processor }: ProgramWish): Promise<Archive> {
+    const { tag, sha256 } = UV.wheels[processor ?? process.arch] ?? {}
     if (tag === undefined || sha256 === undefined)
-      throw new PackageError(`There is no uv for processors of this kind (${process.arch}).`, 404)
+      throw new PackageError(
+        `There is no uv for processors of this kind (${processor ?? process.arch}).`,
+        404,
+      )
     const range = wanted === null ? UV.version : asRange(wanted)
     const text = await this.#text(this.#options.pypi, '/simple/uv/')
     const { files } = JSON.parse(text) as { files: { filename: string }[] }
