@@ -1,5 +1,6 @@
 import { messageOf } from '../../runtime/error-info.ts'
-import { fieldsOf } from '../../runtime/is-object.ts'
+import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
+import { systemRandom } from '../../runtime/random.ts'
 import { pause } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { ClusterAccess } from './kubeconfig.ts'
@@ -52,6 +53,11 @@ export class KubernetesError extends ComputeError {
     message: string,
   ) {
     super(message)
+  }
+
+  /** Whether the credentials do not suffice, so that asking again is of no use. */
+  get isForbidden(): boolean {
+    return this.status === 401 || this.status === 403
   }
 }
 
@@ -141,6 +147,28 @@ export class KubernetesClient {
     ) as TerminableWebSocket
   }
 
+  /**
+   * Asks again for a WebSocket that was refused, since that says no more than this.
+   *
+   * @throws KubernetesError with the reason, of the API server or of a kubelet; nothing if it is accepted now
+   */
+  async explainRefusal(path: string, protocol: string): Promise<void> {
+    const end = new AbortController()
+    const signal = AbortSignal.any([end.signal, AbortSignal.timeout(RESPONSE_MS)])
+    const handshake = {
+      ...{ Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+      ...{ 'Sec-WebSocket-Key': systemRandom.bytes(16).toBase64(), 'Sec-WebSocket-Protocol': protocol },
+    }
+    try {
+      const response = await this.#fetch('GET', path, signal, undefined, handshake)
+      if (response.status === 101) return
+      const text = await response.text()
+      throw this.#refusal(response.status, { message: text.trim(), ...fieldsOfJson(text) })
+    } finally {
+      end.abort()
+    }
+  }
+
   /** Yields the events of one watch, until the server ends it. */
   async *#watch<T>(
     path: string,
@@ -175,10 +203,17 @@ export class KubernetesClient {
     }
   }
 
-  async #fetch(method: string, path: string, signal: AbortSignal, body?: object): Promise<Response> {
+  async #fetch(
+    method: string,
+    path: string,
+    signal: AbortSignal,
+    body?: object,
+    more: Record<string, string> = {},
+  ): Promise<Response> {
     for (let refused = false; ; refused = true) {
       const headers = {
         ...(await this.#headers(refused)),
+        ...more,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       }
       const init = {

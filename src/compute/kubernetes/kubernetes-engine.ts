@@ -338,8 +338,7 @@ export class KubernetesEngine implements Engine {
       return transport
     } catch (error) {
       transport.terminate()
-      // A refused WebSocket gives no reason, a request without one does.
-      if (transport.isRefused) await this.#client.request('GET', `${path}/exec?command=true&stdout=true`)
+      if (error instanceof KubernetesError && error.isForbidden) throw error
       throw new ComputeError(`Node ${pod.spec.nodeName}: ${sentence(messageOf(error))}`, { cause: error })
     }
   }
