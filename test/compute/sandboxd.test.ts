@@ -289,6 +289,30 @@ describe('frames', () => {
     ])
   })
 
+  test.each([1, 10, 100, 700, 5000])(
+    'of a streamed kind pass in parts as they come, %p bytes at a time',
+    (size) => {
+      const content = randomBytes(1000)
+      const stream = Buffer.concat([
+        encodeSandboxdFrame(FRAME.data, 1, content),
+        encodeSandboxdFrame(FRAME.end, 1),
+        encodeSandboxdFrame(FRAME.data, 2, content),
+      ])
+      const seen: Array<[number, number, Uint8Array]> = []
+      const note = (...frame: (typeof seen)[number]) => void seen.push(frame)
+      const reader = new FrameReader(1000, note, FRAME.data)
+      reader.push(stream.subarray(0, 9 + 400))
+      expect(seen.map(([, , part]) => part.length)).toEqual([400])
+      for (let at = 409; at < stream.length; at += size) reader.push(stream.subarray(at, at + size))
+      for (const id of [1, 2])
+        expect(
+          Buffer.concat(seen.flatMap(([kind, of, part]) => (kind === FRAME.data && of === id ? part : []))),
+        ).toEqual(content)
+      expect(seen.filter(([kind]) => kind === FRAME.end)).toHaveLength(1)
+      expect(seen.every(([kind, , part]) => kind === FRAME.end || part.length > 0)).toBeTrue()
+    },
+  )
+
   test('that announce too much are refused before anything is stored', () => {
     const reader = new FrameReader(10, () => {})
     expect(() => reader.push(encodeSandboxdFrame(FRAME.stdout, 1, new Uint8Array(11)))).toThrow(ProtocolError)

@@ -4,9 +4,10 @@ import { systemRandom } from '../../runtime/random.ts'
 import { within } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import { FrameChannel } from '../sandboxd/channel.ts'
-import { CHUNK, ProtocolError } from '../sandboxd/protocol.ts'
+import { ProtocolError } from '../sandboxd/protocol.ts'
 import {
   CARRIED,
+  MAX_CARRIED,
   ResumableStream,
   type StreamTimes,
   sign,
@@ -135,7 +136,8 @@ export class ResumableTransport implements FrameTransport {
     })
     const carrier: FrameChannel = new FrameChannel({
       transport,
-      maxPayload: CHUNK,
+      maxPayload: MAX_CARRIED,
+      streamed: CARRIED.data,
       onFrame: (kind, _, payload) => {
         if (this.#carrier === carrier) {
           if (kind === CARRIED.end) this.#lose('sandboxd ended.')

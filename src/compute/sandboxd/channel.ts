@@ -7,6 +7,8 @@ interface ChannelOptions {
   transport: FrameTransport
   /** Largest payload taken. */
   maxPayload: number
+  /** The kind of frames whose payloads are passed on in parts, as they come. */
+  streamed?: number
   /** Most frames that wait until the peer reads; with more it has broken the protocol. Without it there is no bound. */
   mostWaiting?: number
   /** Receives each frame. An exception is passed to `onBroken`. */
@@ -27,7 +29,7 @@ export class FrameChannel {
 
   constructor(options: ChannelOptions) {
     this.#options = options
-    this.#reader = new FrameReader(options.maxPayload, options.onFrame)
+    this.#reader = new FrameReader(options.maxPayload, options.onFrame, options.streamed)
     this.#writer = new FrameWriter(options.transport)
   }
 

@@ -91,6 +91,7 @@ export class SandboxdClient {
     this.#channel = new FrameChannel({
       transport,
       maxPayload: MAX_FROM_SANDBOXD,
+      streamed: FRAME.data,
       mostWaiting: MOST_WAITING,
       onFrame: (kind, id, payload) => this.#receive(kind, id, payload),
       onClosed: (reason) => this.close(reason ?? 'sandboxd ended.'),

@@ -3,11 +3,11 @@ import { within } from '../../runtime/wait.ts'
 import { loadPeerOf } from '../../system/linux/peer.ts'
 import { readProcess } from '../processes.ts'
 import { FrameChannel } from './channel.ts'
-import { CHUNK } from './protocol.ts'
 import {
   CARRIED,
   type JoinRequest,
   KEY_BYTES,
+  MAX_CARRIED,
   ResumableStream,
   sign,
   unverified,
@@ -124,7 +124,8 @@ export class ListeningTransport implements FrameTransport {
     socket.data = transport
     const channel: FrameChannel = new FrameChannel({
       transport,
-      maxPayload: CHUNK,
+      maxPayload: MAX_CARRIED,
+      streamed: CARRIED.data,
       onFrame: (kind, _, payload) => {
         if (channel === this.#carrier) this.#stream?.receive(kind, payload)
         else if (this.#pending.has(channel)) this.#admit(channel, kind, payload)

@@ -253,11 +253,10 @@ const NO_BYTES = new Uint8Array(0)
 
 /** Returns a frame as bytes, header and payload in one piece. */
 export function encodeSandboxdFrame(kind: number, id: number, payload: Uint8Array = NO_BYTES): Uint8Array {
-  const frame = new Uint8Array(HEADER_BYTES + payload.length)
-  const view = new DataView(frame.buffer)
-  view.setUint32(0, payload.length, true)
-  view.setUint8(4, kind)
-  view.setUint32(5, id, true)
+  const frame = Buffer.allocUnsafeSlow(HEADER_BYTES + payload.length)
+  frame.writeUInt32LE(payload.length, 0)
+  frame.writeUInt8(kind, 4)
+  frame.writeUInt32LE(id, 5)
   frame.set(payload, HEADER_BYTES)
   return frame
 }
@@ -289,7 +288,7 @@ export function decodeNumber(payload: Uint8Array): number {
   return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0, true)
 }
 
-/** Receives one whole frame. The payload is the receiver's to keep. */
+/** Receives one frame, or a part of one whose kind is streamed. The payload is the receiver's to keep. */
 export type FrameHandler = (kind: number, id: number, payload: Uint8Array) => void
 
 /** A payload is not copied out of the chunk that it came in if that is at most so many times as large. @bound system */
@@ -299,56 +298,68 @@ const MOST_SHARE = 4
 export class FrameReader {
   readonly #maxPayload: number
   readonly #onFrame: FrameHandler
-  readonly #header = new Uint8Array(HEADER_BYTES)
+  readonly #streamed: number | undefined
+  readonly #header = new DataView(new ArrayBuffer(HEADER_BYTES))
   #headerFilled = 0
+  /** Bytes of the payload that have not come. */
+  #left = 0
+  /** A payload that comes in more than one chunk. */
   #payload: Uint8Array | null = null
-  #payloadFilled = 0
 
-  constructor(maxPayload: number, onFrame: FrameHandler) {
+  /** @param streamed the kind of frames whose payloads are passed on in parts, as they come: joining them would be a copy */
+  constructor(maxPayload: number, onFrame: FrameHandler, streamed?: number) {
     this.#maxPayload = maxPayload
     this.#onFrame = onFrame
+    this.#streamed = streamed
   }
 
   /** Takes the next bytes of the stream, which must not change. Throws `ProtocolError` at a frame that is too large. */
   push(chunk: Uint8Array): void {
     let at = 0
     while (at < chunk.length) {
-      if (this.#payload === null) {
-        at += this.#fillHeader(chunk.subarray(at))
+      if (this.#headerFilled < HEADER_BYTES) {
+        at += this.#fillHeader(chunk.subarray(at, at + HEADER_BYTES))
         if (this.#headerFilled < HEADER_BYTES) return
-        const length = new DataView(this.#header.buffer).getUint32(0, true)
-        if (length > this.#maxPayload) {
-          throw new ProtocolError(`A frame announces ${length} bytes; at most ${this.#maxPayload} are taken.`)
+        this.#left = this.#length
+        if (this.#left > this.#maxPayload) {
+          throw new ProtocolError(
+            `A frame announces ${this.#left} bytes; at most ${this.#maxPayload} are taken.`,
+          )
         }
-        if (length <= chunk.length - at && length >= chunk.length / MOST_SHARE) {
-          at += length
-          this.#emit(chunk.subarray(at - length, at))
-          continue
-        }
-        this.#payload = new Uint8Array(length)
-        this.#payloadFilled = 0
+        if (this.#left > 0 && at === chunk.length) return
       }
-      const piece = chunk.subarray(at, at + this.#payload.length - this.#payloadFilled)
-      this.#payload.set(piece, this.#payloadFilled)
-      this.#payloadFilled += piece.length
+      const piece = chunk.subarray(at, at + this.#left)
       at += piece.length
-      if (this.#payloadFilled === this.#payload.length) this.#emit(this.#payload)
+      this.#take(piece, piece.length < chunk.length / MOST_SHARE)
     }
+  }
+
+  get #length(): number {
+    return this.#header.getUint32(0, true)
   }
 
   #fillHeader(chunk: Uint8Array): number {
     const piece = chunk.subarray(0, HEADER_BYTES - this.#headerFilled)
-    this.#header.set(piece, this.#headerFilled)
-    this.#headerFilled += piece.length
+    for (const byte of piece) this.#header.setUint8(this.#headerFilled++, byte)
     return piece.length
   }
 
-  #emit(payload: Uint8Array): void {
-    const view = new DataView(this.#header.buffer)
-    const kind = view.getUint8(4)
-    const id = view.getUint32(5, true)
-    this.#payload = null
-    this.#headerFilled = 0
-    this.#onFrame(kind, id, payload)
+  /** Takes the next part of a payload. @param isSmall whether it would keep a much larger chunk in memory */
+  #take(piece: Uint8Array, isSmall: boolean): void {
+    const kind = this.#header.getUint8(4)
+    const length = this.#length
+    let part = piece
+    if (piece.length < length && kind !== this.#streamed) {
+      this.#payload ??= new Uint8Array(length)
+      this.#payload.set(piece, length - this.#left)
+      part = this.#payload
+    } else if (isSmall) part = new Uint8Array(piece)
+    this.#left -= piece.length
+    const isOver = this.#left === 0
+    if (isOver) {
+      this.#headerFilled = 0
+      this.#payload = null
+    }
+    if (isOver || kind === this.#streamed) this.#onFrame(kind, this.#header.getUint32(5, true), part)
   }
 }

@@ -1,5 +1,5 @@
 import type { FrameChannel } from './channel.ts'
-import { CHUNK, decodeJson, ProtocolError } from './protocol.ts'
+import { CHUNK, decodeJson, HEADER_BYTES, ProtocolError } from './protocol.ts'
 import type { TransportHandlers } from './transport.ts'
 
 /**
@@ -81,20 +81,36 @@ const signatureOf = (key: Uint8Array, kind: string, json: Uint8Array): Uint8Arra
 /** Bytes that are kept until the peer confirms them, at most: a peer that confirms none gets no more. @bound program */
 export const MAX_KEPT = 8 * 1024 * 1024
 
+/** Largest payload of a carrier's frame: a whole frame of the largest piece of output or input. @bound program */
+export const MAX_CARRIED = CHUNK + HEADER_BYTES
+
+/** Smaller pieces are copied to blocks of this size, so that single bytes take no more memory than long pieces. */
+const BLOCK_BYTES = 4 * 1024
+
 /** Bytes that a carrier may hold and not have sent; the others wait where they need no second copy. */
 const CARRIER_BYTES = 4 * CHUNK
 
 /** Received bytes after which the peer is told, so that it need not keep them. */
 const CONFIRM_BYTES = 4 * CHUNK
 
+/** Bytes that are kept, as one piece of at most `MAX_CARRIED`. */
+interface KeptPiece {
+  /** The position of its first byte in the stream. */
+  readonly at: number
+  /** With room behind `length` if small pieces were copied to it. */
+  readonly bytes: Uint8Array
+  length: number
+}
+
 /**
  * One end of a stream: counts its bytes in both directions, keeps what the peer has not confirmed, and sends that again
- * over the next carrier. Bytes are kept in blocks of `CHUNK`, at the places that their positions give, so single bytes
- * take no more memory than long pieces.
+ * over the next carrier. What it is given must not change, so it keeps that itself: a copy would take as long as the rest.
  */
 export class ResumableStream {
   readonly #handlers: Pick<TransportHandlers, 'data' | 'drain'>
-  readonly #blocks: Uint8Array[] = []
+  readonly #kept: KeptPiece[] = []
+  /** Index of the piece with the next byte to send. */
+  #next = 0
   /** Positions in what this end sends, in bytes from the stream's beginning. */
   #confirmed = 0
   #sent = 0
@@ -133,17 +149,25 @@ export class ResumableStream {
   /** Takes the first of these bytes, as many as may be kept, and returns how many. `drain` is called when it takes more. */
   write(bytes: Uint8Array): number {
     const taken = Math.min(bytes.length, MAX_KEPT - (this.#written - this.#confirmed))
-    for (let at = 0; at < taken; ) {
-      const offset = this.#written % CHUNK
-      if (offset === 0) this.#blocks.push(new Uint8Array(CHUNK))
-      const piece = bytes.subarray(at, Math.min(taken, at + CHUNK - offset))
-      this.#blocks.at(-1)?.set(piece, offset)
-      this.#written += piece.length
-      at += piece.length
-    }
+    for (let at = 0; at < taken; at += MAX_CARRIED)
+      this.#keep(bytes.subarray(at, Math.min(taken, at + MAX_CARRIED)))
     this.#isFull = taken < bytes.length
     this.pump()
     return taken
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const last = this.#kept.at(-1)
+    if (bytes.length >= BLOCK_BYTES) this.#kept.push({ at: this.#written, bytes, length: bytes.length })
+    else if (last !== undefined && last.length + bytes.length <= last.bytes.length) {
+      last.bytes.set(bytes, last.length)
+      last.length += bytes.length
+    } else {
+      const block = Buffer.allocUnsafeSlow(BLOCK_BYTES)
+      block.set(bytes)
+      this.#kept.push({ at: this.#written, bytes: block, length: bytes.length })
+    }
+    this.#written += bytes.length
   }
 
   /** Goes on over a carrier whose peer has received `received` bytes. `dead` is called if nothing comes of it for too long. */
@@ -155,6 +179,7 @@ export class ResumableStream {
   ): void {
     this.detach()
     this.#sent = received
+    this.#next = 0
     this.#confirm(received)
     this.#carrier = carrier
     this.#reported = this.#received
@@ -189,12 +214,13 @@ export class ResumableStream {
   /** Sends what its carrier has room for. To be called when that has sent what it held. */
   pump(): void {
     while (this.#carrier !== null && this.#sent < this.#written && this.#carrier.pending < CARRIER_BYTES) {
-      const offset = this.#sent % CHUNK
-      // The first block holds the first byte that is not confirmed.
-      const block = this.#blocks[Math.floor(this.#sent / CHUNK) - Math.floor(this.#confirmed / CHUNK)]
-      const piece = block?.subarray(offset, offset + this.#written - this.#sent) ?? new Uint8Array(0)
+      const kept = this.#kept[this.#next]
+      if (kept === undefined) break
+      const piece = kept.bytes.subarray(this.#sent - kept.at, kept.length)
+      // One to which small pieces were added since has more to send.
+      if (piece.length === 0) this.#next += 1
+      else this.#carrier.send(CARRIED.data, 0, piece)
       this.#sent += piece.length
-      this.#carrier.send(CARRIED.data, 0, piece)
     }
     // What comes here has waited for the end of a turn already.
     this.#carrier?.flush()
@@ -208,7 +234,10 @@ export class ResumableStream {
   #confirm(received: number): void {
     if (!this.canResume(received) || received > this.#sent)
       throw new ProtocolError(`${received} bytes are confirmed; ${this.#sent} were sent`)
-    this.#blocks.splice(0, Math.floor(received / CHUNK) - Math.floor(this.#confirmed / CHUNK))
+    const first = this.#kept.findIndex(({ at, length }) => at + length > received)
+    const gone = first === -1 ? this.#kept.length : first
+    this.#kept.splice(0, gone)
+    this.#next = Math.max(0, this.#next - gone)
     this.#confirmed = received
     if (!this.#isFull) return
     this.#isFull = false

@@ -314,6 +314,7 @@ export async function runSandboxd(args: readonly string[]): Promise<void> {
   const channel = new FrameChannel({
     transport,
     maxPayload: MAX_TO_SANDBOXD,
+    streamed: FRAME.data,
     onFrame: (kind, id, payload) => sandboxd.receive(kind, id, payload),
     onClosed: () => void exit(),
     onBroken: (error) => {
