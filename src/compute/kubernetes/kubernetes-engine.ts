@@ -31,6 +31,7 @@ import {
   podOf,
 } from './objects.ts'
 import {
+  claimsOf,
   endOf,
   instanceOf,
   isRunning,
@@ -305,11 +306,14 @@ export class KubernetesEngine implements Engine {
     }
   }
 
-  /** Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files. */
-  async #removeOthers({ labels: { owner, server } }: InstanceSpec): Promise<void> {
+  /**
+   * Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files.
+   * While a snapshot is restored, its next files have a pod of their own.
+   */
+  async #removeOthers({ storage, labels: { owner, server } }: InstanceSpec): Promise<void> {
     const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
     const { items } = await this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query)
-    for (const pod of items) await this.remove(instanceOf(pod))
+    for (const pod of items) if (claimsOf(pod).includes(storage)) await this.remove(instanceOf(pod))
   }
 
   /**

@@ -28,6 +28,7 @@ export interface Pod extends KubernetesObject {
       readonly name: string
       readonly env?: readonly { readonly name: string }[]
     }[]
+    readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName: string } }[]
   }
   readonly status: {
     readonly phase: string
@@ -38,6 +39,10 @@ export interface Pod extends KubernetesObject {
     readonly initContainerStatuses?: readonly ContainerStatus[]
   }
 }
+
+/** Returns the names of the claims that a pod uses. */
+export const claimsOf = ({ spec: { volumes = [] } }: Pod): string[] =>
+  volumes.flatMap(({ persistentVolumeClaim: claim }) => claim?.claimName ?? [])
 
 /** Reasons for which a container waits that do not pass by themselves, and what a person can do. */
 const HOPELESS: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { LocalSandbox } from '../../../src/compute/local/sandbox.ts'
 import { findDescendants } from '../../../src/compute/processes.ts'
 import { ComputeError } from '../../../src/compute/sandbox.ts'
 import type { Isolation } from '../../../src/config/config.ts'
-import { Bench, run, type Subject, TEST_PATH, until } from '../bench.ts'
+import { Bench, isEngine, run, type Subject, TEST_PATH, until } from '../bench.ts'
 
 const perl = Bun.which('perl', { PATH: TEST_PATH })
 if (perl === null) console.error('SKIP: memory that no process has mapped, since perl is not installed')
@@ -260,6 +260,22 @@ export function storageTests(name: Subject): void {
         stdout: 'on\n',
       })
     }, 120_000)
+
+    // An engine has room for several of a server: those of a state that is restored, beside those in use.
+    test.skipIf(!isEngine(name))(
+      'files that are made for a server leave the one that runs alone',
+      async () => {
+        await using bench = new Bench(name)
+        const { driver } = bench
+        const sandbox = await bench.start('srv_a')
+        await run(sandbox, 'echo present > file')
+        const next = await driver.create('srv_a')
+        await driver.workspace(next).write('file', Buffer.from('next'))
+        expect(sandbox.ending).toBe(false)
+        expect((await run(sandbox, 'cat file')).stdout).toBe('present\n')
+        await driver.destroy(next)
+      },
+    )
 
     // Of a server that is reached by calls alone only the workspace is measured so.
     test.skipIf(name === 'piped')(
