@@ -7,13 +7,22 @@
  *     scripts/test PATH…      test files, or all in a directory, each as it runs in the whole
  *     scripts/test --all      everything: each test from source, and against the executable if it can be, and what is tried
  *                             at random as often as in CI
- *     scripts/test --engines  runs servers on Docker engines and clusters that the tests start
+ *     scripts/test --engines  runs servers on Docker engines and clusters that the tests start, and test/e2e on both; with
+ *                             --all also what of it takes long
  *     scripts/test --release  builds a release, and installs it in each way in which it can be here
  *     scripts/check           format, lint, types, and the tests that run from source
  */
 import { join } from 'node:path'
+import { ELSEWHERE, ProvidedCompute } from './suite/elsewhere.ts'
 import { CRASHED, runTests, type TestResult, type TestRun, WORKERS } from './suite/runner.ts'
-import { everyCombination, everyFileOnce, filesAt, root, type TestFiles } from './suite/test-files.ts'
+import {
+  everyCombination,
+  everyFileOnce,
+  filesAt,
+  filesElsewhere,
+  root,
+  type TestFiles,
+} from './suite/test-files.ts'
 
 /** In CI, where files run side by side and other work may have the machine too, failures in at most this many files are tried once more, alone. */
 const SECOND_LOOKS = process.env.CI ? 8 : 0
@@ -26,6 +35,9 @@ const BESIDE = 2
 
 /** How many files that install a release run beside each other: each unpacks and hashes hundreds of megabytes. */
 const RELEASES = 2
+
+/** What the parts of `--engines` may take on two idle processors, in minutes. */
+const BUDGET_MINUTES = { engines: 9, docker: 8, kubernetes: 5 } as const
 
 /** The files whose tests use the packages of the clients. */
 const USERS_OF_CLIENTS = /^test\/(?:clients\/|examples\/suites)/
@@ -52,7 +64,7 @@ const total = {
   reasons: new Set<string>(),
   unsteady: [] as string[],
   fileTimes: [] as [file: string, milliseconds: number][],
-  parts: [] as { title: string; seconds: number }[],
+  parts: [] as { title: string; seconds: number; budgetMinutes?: number }[],
 }
 
 /** Runs a program that passes or fails as a whole. Shows what it prints when it has ended, since others run beside it. */
@@ -94,14 +106,16 @@ interface Suite {
   files: readonly string[]
   env: Record<string, string>
   workers: number
+  /** What it may take with all of its files, unless `--all` is given. */
+  budgetMinutes?: number
 }
 
 /** Runs test files if there are any. */
-async function start({ title, files, env, workers }: Suite): Promise<TestRun | null> {
+async function start({ title, files, env, workers, budgetMinutes }: Suite): Promise<TestRun | null> {
   if (files.length === 0) return null
   console.log(`\n— ${title}`)
   const run = await runTests(title.replaceAll(/\W+/g, '-'), files, env, workers)
-  total.parts.push({ title, seconds: run.seconds })
+  total.parts.push({ title, seconds: run.seconds, ...(isAll ? {} : { budgetMinutes }) })
   return run
 }
 
@@ -163,6 +177,29 @@ function takeLeftovers(title: string, { leftovers }: TestRun, isExcused: boolean
   for (const leftover of leftovers) list.push(`${title} left behind ${leftover}`)
 }
 
+/** Runs test/e2e with its servers on an engine or a cluster of the tests' own. */
+async function runElsewhere(compute: (typeof ELSEWHERE)[number]): Promise<void> {
+  const title = `test/e2e with --compute ${compute}`
+  try {
+    await using provided = await ProvidedCompute.start(compute, executablePath)
+    if (provided.variables === null) {
+      total.reasons.add(`SKIP ${title}: ${provided.missing}`)
+      return
+    }
+    const suite: Suite = {
+      title,
+      files: filesElsewhere(compute, isAll),
+      env: { ...ofExecutable.env, ...provided.variables },
+      workers: 1,
+      budgetMinutes: BUDGET_MINUTES[compute],
+    }
+    const run = await start(suite)
+    if (run !== null) await take(suite, run)
+  } catch (error) {
+    total.failures.push(`${title}: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
 /** Returns how long something took, as minutes and seconds. */
 const clock = (seconds: number): string =>
   `${Math.floor(Math.round(seconds) / 60)}:${String(Math.round(seconds) % 60).padStart(2, '0')}`
@@ -196,10 +233,11 @@ const fromSource: Suite = {
   env: thorough,
   workers: isBeside ? BESIDE : WORKERS,
 }
+const executablePath = join(root, 'dist/berth')
 const ofExecutable: Suite = {
   title: 'tests against the executable',
   files: againstExecutable,
-  env: { BERTH_TEST_EXECUTABLE: join(root, 'dist/berth'), ...thorough },
+  env: { BERTH_TEST_EXECUTABLE: executablePath, ...thorough },
   workers: WORKERS,
 }
 /** One file at a time: what they start takes both processors of a small machine. */
@@ -208,6 +246,7 @@ const ofEngines: Suite = {
   files: files.engines,
   env: ofExecutable.env,
   workers: 1,
+  budgetMinutes: BUDGET_MINUTES.engines,
 }
 const ofRelease: Suite = {
   title: 'tests of a release',
@@ -236,6 +275,7 @@ for (const [suite, ended] of [
 }
 const engines = await start(ofEngines)
 if (engines !== null) await take(ofEngines, engines)
+if (flags.includes('--engines')) for (const compute of ELSEWHERE) await runElsewhere(compute)
 if (ofRelease.files.length > 0) {
   // Only an engine runs the image.
   const image = process.getuid?.() === 0 && Bun.which('dockerd') !== null ? ['--image'] : []
@@ -252,7 +292,10 @@ console.log('\nThe slowest files, each with others beside it:')
 for (const [file, ms] of total.fileTimes.sort(([, one], [, other]) => other - one).slice(0, SLOWEST))
   console.log(`${(ms / 1_000).toFixed(1).padStart(7)} s  ${file}`)
 console.log('\nTime:')
-for (const { title, seconds } of total.parts) console.log(`${clock(seconds).padStart(7)}  ${title}`)
+for (const { title, seconds, budgetMinutes } of total.parts) {
+  const budget = budgetMinutes === undefined ? '' : ` (budget ${budgetMinutes}:00)`
+  console.log(`${clock(seconds).padStart(7)}  ${title}${budget}`)
+}
 console.log(`${clock(performance.now() / 1_000).padStart(7)}  in all\n`)
 for (const name of total.unsteady) console.log(`unsteady: ${name} (not when tried again)`)
 for (const name of total.failures) console.log(`failed: ${name}`)

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 
 /** The directory of the repository. */
 export const root = join(import.meta.dir, '../..')
@@ -31,6 +31,9 @@ const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
   'test/testing/determinism': 'executable',
 }
 
+/** Files of `test/e2e` that are left out on a cluster, where servers start slowly, unless all is tried. */
+const SLOW_ON_A_CLUSTER: readonly string[] = ['backlog', 'builds', 'crash', 'go-library']
+
 /** Test files by what they run against. Paths are relative to the repository's root. */
 export interface TestFiles {
   readonly source: readonly string[]
@@ -51,6 +54,12 @@ export function everyFileOnce(): TestFiles {
 export function everyCombination(): TestFiles {
   const { source, executable } = everyFileOnce()
   return { source: [...source, ...executable].sort(), executable, engines: [], release: [] }
+}
+
+/** Returns the test files that run once more with servers elsewhere. */
+export function filesElsewhere(compute: 'docker' | 'kubernetes', isAll: boolean): string[] {
+  const slow = compute === 'kubernetes' && !isAll ? SLOW_ON_A_CLUSTER : []
+  return testFilesBelow('test/e2e').filter((file) => !slow.includes(basename(file, '.test.ts')))
 }
 
 /**

@@ -56,4 +56,4 @@ test('killed while it restores, berth comes up with the old state or the restore
     await berth.child.exited
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 120_000)
+}, 300_000)

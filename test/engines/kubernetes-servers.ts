@@ -12,20 +12,25 @@ export const NAMESPACE = 'servers'
 export async function engineOn(
   kubeconfig: string,
   config: Partial<KubernetesConfig> = {},
+  { pulls } = { pulls: false },
 ): Promise<KubernetesEngine> {
   const none = { context: null, storageClass: null, runtimeClass: null, nodeSelector: {} }
   return new KubernetesEngine({
     access: await readAccess({ kubeconfig: [kubeconfig], context: null }, {}),
     config: { ...none, kubeconfig: [kubeconfig], namespace: NAMESPACE, ...config },
-    pulls: false,
+    pulls,
     toolsImage: SERVER_IMAGE,
   })
 }
 
 /** A driver of a data directory on an engine. */
-export const driverOfEngine = (engine: KubernetesEngine, dataDir: string): EngineDriver =>
+export const driverOfEngine = (
+  engine: KubernetesEngine,
+  dataDir: string,
+  image: string = SERVER_IMAGE,
+): EngineDriver =>
   new EngineDriver({
-    ...{ engine, dataDir, ephemeral: true, image: SERVER_IMAGE, leaseMs: null },
+    ...{ engine, dataDir, ephemeral: true, image, leaseMs: null },
     name: 'the cluster of the tests',
     logger: createLogger('error', (line) => process.stderr.write(line), Date.now),
     baseUrl: () => null,

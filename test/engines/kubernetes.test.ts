@@ -1,29 +1,47 @@
 import { afterAll, beforeAll, describe } from 'bun:test'
+import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import type { KubernetesEngine } from '../../src/compute/kubernetes/kubernetes-engine.ts'
 import { registerEngine } from '../compute/bench.ts'
 import { contract } from '../compute/conformance.ts'
+import { givenCluster } from '../support/compute.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
 import { missingForCluster } from '../support/kubernetes/executable.ts'
+import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { driverOfEngine, engineOn, NAMESPACE } from './kubernetes-servers.ts'
 
 const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
+const { kubeconfig, namespace, image } = givenCluster
+const missing =
+  kubeconfig !== ''
+    ? null
+    : executable === undefined
+      ? 'Its image needs the executable.'
+      : missingForCluster()
 if (missing !== null) console.error(`SKIP servers on Kubernetes: ${missing}`)
 
 describe.skipIf(missing !== null)('a server that is a pod', () => {
   let cluster: Cluster | null = null
   let engine: KubernetesEngine | null = null
+  const drivers: EngineDriver[] = []
   beforeAll(async () => {
+    if (kubeconfig !== '') {
+      engine = await engineOn(kubeconfig, { namespace }, { pulls: true })
+      return
+    }
     cluster = await Cluster.start({ nodes: 1, executable: executable ?? '' })
     await cluster.makeNamespace(NAMESPACE)
     engine = await engineOn(cluster.kubeconfig)
   }, 120_000)
   afterAll(async () => {
+    // With a cluster of the tests' own all claims go anyway.
+    if (kubeconfig !== '') await Promise.all(drivers.map((driver) => driver.close()))
     await cluster?.[Symbol.asyncDispose]()
-  }, 30_000)
+  }, 120_000)
   registerEngine('kubernetes', (dataDir) => {
     if (engine === null) throw new Error('the cluster was not started')
-    return driverOfEngine(engine, dataDir)
+    const driver = driverOfEngine(engine, dataDir, kubeconfig === '' ? SERVER_IMAGE : image)
+    drivers.push(driver)
+    return driver
   })
   contract('kubernetes', { output: true, end: true })
 })

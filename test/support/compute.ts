@@ -3,21 +3,39 @@ import { namesIn } from '../../src/runtime/if-present.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
 import { VERSION } from '../../src/runtime/version.ts'
 
+const {
+  BERTH_TEST_COMPUTE: compute = '',
+  BERTH_TEST_ENGINE: engine = '',
+  BERTH_TEST_KUBECONFIG: kubeconfig = '',
+  BERTH_TEST_NAMESPACE: namespace = 'berth-tests',
+  BERTH_TEST_SERVER_IMAGE: image = `berth-server:${VERSION}`,
+} = process.env
+
 /**
- * What runs the servers of this run of tests, in place of this machine: `BERTH_TEST_COMPUTE=docker`, with the engine at
- * `BERTH_TEST_ENGINE`, such as `unix:///run/docker.sock`. The engine needs the image of this version.
+ * The cluster that runs servers in place of one of the tests' own: the path of its kubeconfig, or an empty text without one,
+ * the namespace of servers and their image, which has to be that of this version.
  */
-const compute = process.env.BERTH_TEST_COMPUTE ?? ''
-const engine = process.env.BERTH_TEST_ENGINE ?? ''
+export const givenCluster = { kubeconfig, namespace, image } as const
 
 /** Whether servers are processes of this machine, which a test may look for. */
 export const isLocalCompute = compute === ''
 
-/** The variables by which a berth of this run chooses what runs servers. */
-export const computeEnvironment: Readonly<Record<string, string>> = {
-  ...(compute === '' ? {} : { BERTH_COMPUTE: compute }),
-  ...(engine === '' ? {} : { BERTH_ENGINE: engine }),
+const VARIABLES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  docker: { BERTH_COMPUTE: 'docker', BERTH_ENGINE: engine },
+  kubernetes: {
+    ...{ BERTH_COMPUTE: 'kubernetes', BERTH_KUBECONFIG: kubeconfig, BERTH_KUBERNETES_NAMESPACE: namespace },
+    ...{ BERTH_SERVER_IMAGE: image, BERTH_PULL: 'missing', BERTH_SERVER_LEASE: '15s' },
+  },
 }
+
+/**
+ * The variables by which a berth of this run chooses what runs servers: this machine, or what `BERTH_TEST_COMPUTE` names. That
+ * is `docker`, the engine at `BERTH_TEST_ENGINE`, which has the image of this version, or `kubernetes`, the given cluster.
+ */
+export const computeEnvironment: Readonly<Record<string, string>> = VARIABLES[compute] ?? {}
+
+/** How many servers run side by side here at least: a node with two processors takes eight. */
+export const MOST_SERVERS = compute === 'kubernetes' ? 8 : 100
 
 /** Returns the ids of the servers of a data directory that have files, also of those that its database does not name. */
 export async function serversWithFiles(dataDir: string): Promise<string[]> {
