@@ -39,7 +39,7 @@ interface EngineRequest {
   /** Sent as JSON. */
   readonly body?: object
   /** Sent as a tar archive in place of `body`. */
-  readonly archive?: ReadableStream<Uint8Array> | Blob
+  readonly archive?: AsyncIterable<Uint8Array> | ReadableStream<Uint8Array> | Blob
   readonly signal?: AbortSignal
   /** Milliseconds until the response begins; 120,000 by default, null for no limit. */
   readonly timeoutMs?: number | null

@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ReadableStream } from 'node:stream/web'
 import type { ComputeConfig } from '../../config/compute.ts'
 import { StartupError } from '../../errors.ts'
 import { EXECUTABLE_HEAD, executableSystem } from '../../runtime/executable-system.ts'
@@ -172,7 +171,7 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
   try {
     // Beforehand: the engine responds to nothing about the container while it unpacks.
     const found = { programs: await programsIn(client, container), users: await usersIn(client, container) }
-    const archive = ReadableStream.from(serverLayer(options.executable, found))
+    const archive = serverLayer(options.executable, found)
     await client.send('PUT', `${container}/archive`, { query: { path: '/' }, archive, timeoutMs: null })
     const [repo, tag] = reference.split(':') as [string, string]
     await client.send('POST', '/commit', {
