@@ -63,7 +63,7 @@ export function nearOperations<Operation extends IndexedOperation>(
 }
 
 /** Returns how a suggestion names an operation: `POST /servers/{serverId}/projects`. */
-export const requestOf = ({ method, path }: IndexedOperation): string => `${method} ${path}`
+export const methodAndPath = ({ method, path }: IndexedOperation): string => `${method} ${path}`
 
 /** Most operations that an error suggests. @bound reader */
 const MOST_SUGGESTED = 3
@@ -82,7 +82,7 @@ export function suggestOperations(
   const same = near.filter((operation) => operation.method === wanted)
   // Nobody is sent to what removes something, but by its own method.
   const others = near.filter((operation) => operation.method !== 'DELETE')
-  const suggested = (same.length > 0 ? same : others).slice(0, MOST_SUGGESTED).map(requestOf)
+  const suggested = (same.length > 0 ? same : others).slice(0, MOST_SUGGESTED).map(methodAndPath)
   return suggested.length === 0 ? null : `Did you mean ${suggested.join(' or ')}?`
 }
 

@@ -1,7 +1,7 @@
 import type { Sandbox } from '../compute/sandbox.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { AppError, AppFailure, type AppPlan } from './app-runtime/plan.ts'
-import { toWorkers } from './app-runtime/process.ts'
+import { workerPrograms } from './app-runtime/process.ts'
 import {
   type AppCrash,
   describeEnd,
@@ -207,7 +207,7 @@ export class AppResponder {
   }
 
   async #runWorkers({ plan, environment }: AppVersion, isOnlyTry: boolean): Promise<unknown[]> {
-    const programs = toWorkers(plan, environment)
+    const programs = workerPrograms(plan, environment)
     if (programs.length === 0 && this.workers.list().length === 0) return []
     return this.workers.run(this.#options.sandbox(), programs, isOnlyTry)
   }

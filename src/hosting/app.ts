@@ -17,6 +17,6 @@ export {
   summaryOf,
 } from './app-runtime/plan.ts'
 export type { AppCrash, FailedChange } from './app-runtime/supervision.ts'
-export { beginningOf } from './detection/node/package-json.ts'
+export { beginningOfCommand } from './detection/node/package-json.ts'
 export { GatewayError, type ReservedPort, siteUrl } from './sites/upstream.ts'
 export { WORKER_STATUSES } from './workers.ts'

@@ -5,7 +5,7 @@ import type { Ids } from '../runtime/ids.ts'
 import { type HostOptions, hostGuard } from './host.ts'
 
 /** Returns the headers that every response of berth has, of the settings of one that is made apart. */
-export const ownHeaders = ({ headers }: { headers: Record<string, unknown> }) => ({
+export const identifyingHeaders = ({ headers }: { headers: Record<string, unknown> }) => ({
   'x-request-id': String(headers['x-request-id']),
   'x-berth-version': String(headers['x-berth-version']),
 })

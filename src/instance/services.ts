@@ -20,7 +20,7 @@ import { ExecService } from '../resources/exec/service.ts'
 import { FilesService } from '../resources/files/service.ts'
 import { KeysService } from '../resources/keys/service.ts'
 import { SecretsService } from '../resources/secrets/service.ts'
-import { ServerImages } from '../resources/servers/images.ts'
+import { ImageChoice } from '../resources/servers/images.ts'
 import { lazyListener, ServerLifecycleListeners } from '../resources/servers/lifecycle-listener.ts'
 import { ServersService } from '../resources/servers/service.ts'
 import { TemplateCatalog } from '../resources/templates/catalog.ts'
@@ -243,7 +243,7 @@ function createServers(
   const servers = new ServersService({
     ...common,
     compute,
-    images: new ServerImages({ ...config, compute: kindOf(driver.name).compute }),
+    images: new ImageChoice({ ...config, compute: kindOf(driver.name).compute }),
     repeatable,
     network: {
       outbound: { mode: config.outbound, hosts: config.outboundHosts },

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { toWorkers } from '../../src/hosting/app-runtime/process.ts'
+import { workerPrograms } from '../../src/hosting/app-runtime/process.ts'
 import { Workers } from '../../src/hosting/workers.ts'
 import { until } from '../compute/bench.ts'
 import { planOf, World } from './app-runtime/world.ts'
@@ -13,7 +13,7 @@ async function workersIn(world: World, steadyMs = 100) {
     timing: { steadyMs },
   })
   const run = (commands: Record<string, string>, isOnlyTry = false) =>
-    workers.run(world.sandbox, toWorkers(planOf('', { workers: commands }), {}), isOnlyTry)
+    workers.run(world.sandbox, workerPrograms(planOf('', { workers: commands }), {}), isOnlyTry)
   const become = (status: string) =>
     until(`a worker to be ${status}`, () => workers.list().some((one) => one.status === status))
   return { workers, run, become }

@@ -11,7 +11,7 @@ import {
   type PlanRequest,
 } from '../agent.ts'
 import { Dialogue } from './dialogue.ts'
-import { Endpoint } from './endpoint.ts'
+import { ModelEndpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
 import { PLANNING, planningGoal, systemPrompt } from './prompts.ts'
 import { anthropicProvider, type ModelProvider, openaiProvider } from './providers.ts'
@@ -41,7 +41,7 @@ export const anthropicAgent = (parts: ModelDependencies, options?: ModelAgentOpt
 
 /** An agent that is a language model behind an endpoint and works with berth's tools. */
 class ModelAgent implements Agent {
-  readonly #endpoint: Endpoint
+  readonly #endpoint: ModelEndpoint
   readonly #limits: AgentLimits
   readonly secrets: readonly string[]
 
@@ -50,7 +50,7 @@ class ModelAgent implements Agent {
     { clock, config }: ModelDependencies,
     options: ModelAgentOptions = {},
   ) {
-    this.#endpoint = new Endpoint(provider, clock, options.silenceMs)
+    this.#endpoint = new ModelEndpoint(provider, clock, options.silenceMs)
     this.#limits = config.agentLimits
     this.secrets = provider.key === null ? [] : [provider.key]
   }

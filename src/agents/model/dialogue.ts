@@ -5,7 +5,7 @@ import { AgentError } from '../agent.ts'
 import type { AgentEvent } from '../events.ts'
 import { ModelBudget } from './budget.ts'
 import { Conversation } from './conversation.ts'
-import type { Endpoint } from './endpoint.ts'
+import type { ModelEndpoint } from './endpoint.ts'
 import { EndpointFailure } from './failures.ts'
 import type { ModelResponse, TokenCount } from './response.ts'
 
@@ -14,7 +14,7 @@ const CHARACTERS_PER_TOKEN = 4
 
 /** The options of a `Dialogue`. */
 interface DialogueOptions {
-  endpoint: Endpoint
+  endpoint: ModelEndpoint
   limits: AgentLimits
   /** The system prompt, and the goal. */
   system: string

@@ -35,7 +35,7 @@ export interface ModelRequest {
 }
 
 /** A model behind an endpoint. Retries failed requests if that may help. */
-export class Endpoint {
+export class ModelEndpoint {
   readonly #provider: ModelProvider
   readonly #clock: Clock
   readonly #silenceMs: number

@@ -103,7 +103,7 @@ export const down = action({
     const [
       { readProjectFileNames },
       { deleteMade, stopServers, stopOwnInstance },
-      { isRunning },
+      { isInstanceRunning },
       { findInstance },
       { Client },
     ] = await Promise.all([
@@ -116,7 +116,7 @@ export const down = action({
     const { context } = session
     const file = await readProjectFileNames(options.file, context)
     const inRoot = { ...context, cwd: file.root }
-    if (!isRunning(options, inRoot)) {
+    if (!isInstanceRunning(options, inRoot)) {
       if (options.delete)
         throw new CommandError(
           'No berth runs here, and what is deleted needs one. Start it with: berth serve --detach',

@@ -1,7 +1,7 @@
 import { type Dirent, existsSync, lstatSync, readFileSync } from 'node:fs'
 import { readdir, readlink, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
-import { GENERATED, SECRET } from '../../resources/files/manifest.ts'
+import { GENERATED, SECRET_FILE } from '../../resources/files/manifest.ts'
 import { isGone } from '../../runtime/if-present.ts'
 import { CommandError } from '../errors.ts'
 import { unreadable } from '../local-file.ts'
@@ -223,7 +223,7 @@ class Surveyor {
 }
 
 /** Reports whether a path is of a `.env` or similar file, or in such a directory. */
-const isSecret = (path: string): boolean => path.split('/').some((name) => SECRET.test(name))
+const isSecret = (path: string): boolean => path.split('/').some((name) => SECRET_FILE.test(name))
 
 /** Reports whether a directory has an installation of Python for one project. */
 const isVirtualEnvironment = (directory: string, names: ReadonlySet<string>): boolean =>

@@ -8,7 +8,7 @@ import { PhaseReport } from '../phases.ts'
 import type { OutputStream } from '../process-context.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
-import { addressesOf, isWorker, missingVariablesText, reportWarnings } from './report.ts'
+import { isWorker, missingVariablesText, projectAddresses, reportWarnings } from './report.ts'
 
 /** Exit code if the bring-up waits for variables. */
 export const AWAITS_SECRETS = 3
@@ -174,4 +174,4 @@ const readyText = (client: Client, project: Project): string =>
     ? `${printable(project.slug)} is ready: a worker, which has no URL.\n`
     : project.url === null
       ? `${project.slug} is ready, and private. Give it a URL with: berth projects update ${project.id} --public\n`
-      : `${printable(project.slug)} is ready at ${addressesOf(client, project)}\n`
+      : `${printable(project.slug)} is ready at ${projectAddresses(client, project)}\n`

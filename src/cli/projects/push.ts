@@ -15,7 +15,7 @@ import type { CliSession } from '../session.ts'
 import { createdText, createFrom, rememberProject } from './create.ts'
 import { AWAITS_SECRETS, bringUpError, followBringUp } from './follow.ts'
 import { Pusher, type PushOutcome } from './pusher.ts'
-import { addressesOf, isWorker, missingVariablesText, reportWarnings } from './report.ts'
+import { isWorker, missingVariablesText, projectAddresses, reportWarnings } from './report.ts'
 import { printRecent, takenChange } from './watched-app.ts'
 
 /** The options of `berth projects push`. */
@@ -197,7 +197,7 @@ function liveText(client: Client, outcome: PushOutcome, said: string | null, isW
       ? `It is private: berth projects update ${slug} --public gives it a URL.`
       : isWatched
         ? url
-        : addressesOf(client, project)
+        : projectAddresses(client, project)
   const done = isBack
     ? 'Back at the version that runs'
     : summary(outcome, said === null ? tookMs : null, isWatched)

@@ -10,7 +10,7 @@ import type { OutputStream } from '../process-context.ts'
 import { rememberProject } from '../projects/create.ts'
 import { AWAITS_SECRETS, watchBringUp } from '../projects/follow.ts'
 import { Pusher } from '../projects/pusher.ts'
-import { addressesOf, isWorker, missingVariablesText, reportWarnings } from '../projects/report.ts'
+import { isWorker, missingVariablesText, projectAddresses, reportWarnings } from '../projects/report.ts'
 import { takenChange } from '../projects/watched-app.ts'
 import type { CliSession } from '../session.ts'
 import { StatusLine } from '../status-line.ts'
@@ -172,7 +172,7 @@ export class UpProjects {
       ? `a worker on ${server_id}`
       : url === null
         ? `on ${server_id}, without a URL ("visibility: public" gives it one)`
-        : addressesOf(this.#client, project)
+        : projectAddresses(this.#client, project)
     await stdout.write(`${printable(name)} is up: ${where}\n`)
     return reportWarnings(stderr, project.warnings, { isShown, strict: this.#strict })
   }

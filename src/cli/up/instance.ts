@@ -37,7 +37,7 @@ export async function findOrStart(
   context: ProcessContext,
 ): Promise<UpInstance | number> {
   const inRoot = { ...context, cwd: root }
-  if (isRunning(connection, inRoot)) return found(connection, inRoot)
+  if (isInstanceRunning(connection, inRoot)) return found(connection, inRoot)
   const flags = { data: findDataDirectory(connection.data, context.env, root) }
   if (isDetached) {
     const exitCode = await detach(flags, inRoot, 'up')
@@ -59,7 +59,7 @@ export async function findOrStart(
 }
 
 /** Reports whether an instance is named, or runs on the directory. One that was killed has left its address there. */
-export function isRunning(connection: InstanceOptions, context: ProcessContext): boolean {
+export function isInstanceRunning(connection: InstanceOptions, context: ProcessContext): boolean {
   const { baseUrl, directoryUrl, directory } = findBaseUrl(connection, context)
   return baseUrl !== undefined && (baseUrl !== directoryUrl || isInUse(directory))
 }

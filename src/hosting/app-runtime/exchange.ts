@@ -28,7 +28,7 @@ const CLOSE_MS = 1000
  *
  * @returns the result; `refused` if nothing listens there, `silent` if what came has none
  */
-export async function exchange<Result>(
+export async function requestApp<Result>(
   server: Dialer,
   { address: { port, host }, request, read, maxBytes, timeoutMs, signal }: AppRequest<Result>,
 ): Promise<Result | 'refused' | 'silent'> {

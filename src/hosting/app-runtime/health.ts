@@ -1,5 +1,5 @@
 import type { Dialer, LoopbackAddress } from '../../compute/sandbox.ts'
-import { exchange, responseHeadIn, saysPage, USER_AGENT } from './exchange.ts'
+import { requestApp, responseHeadIn, saysPage, USER_AGENT } from './exchange.ts'
 
 /** The address on which an app responds. */
 export type AppAddress = LoopbackAddress
@@ -60,7 +60,7 @@ async function checkHost(
   signal: AbortSignal,
 ): Promise<HealthResult> {
   const authority = host === '::1' ? `[::1]:${port}` : `${host}:${port}`
-  const result = await exchange(server, {
+  const result = await requestApp(server, {
     address: { host, port },
     request: `GET ${path} HTTP/1.1\r\nHost: ${authority}\r\nUser-Agent: ${USER_AGENT}\r\nAccept: */*\r\nConnection: close\r\n\r\n`,
     read: (text, isOver) => responseIn(isOver ? `${text}\r\n\r\n` : text, host),

@@ -72,7 +72,7 @@ export function toProgram(plan: AppPlan, given: Variables): AppProgram {
 }
 
 /** Returns the workers of a plan as programs. */
-export const toWorkers = (plan: AppPlan, given: Variables): AppProgram[] =>
+export const workerPrograms = (plan: AppPlan, given: Variables): AppProgram[] =>
   Object.entries(plan.workers).map(([worker, command]) => ({
     ...programOf(plan, command, given),
     title: `The worker ${JSON.stringify(worker)}`,

@@ -1,4 +1,10 @@
-import { exchange, type ResponseHead, responseHeadIn, saysPage, USER_AGENT } from '../app-runtime/exchange.ts'
+import {
+  type ResponseHead,
+  requestApp,
+  responseHeadIn,
+  saysPage,
+  USER_AGENT,
+} from '../app-runtime/exchange.ts'
 import type { FileRequest, Upstream } from '../sites/upstream.ts'
 
 /** What is asked for. */
@@ -51,7 +57,7 @@ export function visitorOf(upstream: Upstream, host: string): Visitor | null {
       Connection: 'close',
     }
     const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
-    const response = await exchange(upstream.server, {
+    const response = await requestApp(upstream.server, {
       address,
       request: `GET ${target} HTTP/1.1\r\n${lines.join('')}\r\n`,
       read: (text, isOver) => pageResponseIn(text, isOver, wanted),

@@ -1,6 +1,6 @@
 import { BerthError, badRequest } from '../../errors.ts'
 import { isAccepted } from '../../http/accept.ts'
-import { ownHeaders } from '../../http/request-entry.ts'
+import { identifyingHeaders } from '../../http/request-entry.ts'
 import { EVENT_STREAM_TYPE, type StreamRun } from '../../http/sse.ts'
 import {
   checkVersion,
@@ -115,7 +115,7 @@ export class ChangeStreams {
       onClosed: () => unsubscribe(),
     })
     const unsubscribe = whileValid(() => socket.close(endOfCredential))
-    const headers = ownHeaders(set)
+    const headers = identifyingHeaders(set)
     if (sockets.upgrade(request, socket, headers)) return new Response(null, { status: 101 })
     unsubscribe()
     throw badRequest('The handshake of the WebSocket lacks a header, such as Sec-WebSocket-Key.')

@@ -7,7 +7,7 @@ export type { FileManifest } from './model.ts'
 export const GENERATED: ReadonlySet<string> = new Set(['.git', '.berth', 'node_modules'])
 
 /** Matches `.env`, `.env.production` and `.envrc`, which are not sent, but not examples, which have names only. */
-export const SECRET = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
+export const SECRET_FILE = /^\.env(?!.*\.(?:example|sample|template|dist|defaults)$)/
 
 /** Returns a manifest of entries in the form of the API. */
 export function toManifest(entries: readonly ManifestEntry[]): FileManifest {

@@ -1,8 +1,8 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { BerthError, badRequest } from '../../errors.ts'
 import type { Leaves, LeftResult } from '../exec/leave.ts'
-import { type ApiRequest, type ApiResponse, type CallersApi, pathOf, readResponse } from './callers-api.ts'
-import { eventsOf, failureOf, isEventStream } from './events.ts'
+import { type ApiRequest, type ApiResponse, type CallersApi, fillPath, readResponse } from './callers-api.ts'
+import { eventsOf, failureOfEvent, isEventStream } from './events.ts'
 import { followRule, projectWaits } from './follow.ts'
 import type { Progress } from './progress.ts'
 import type { Publications } from './publications.ts'
@@ -118,7 +118,7 @@ async function followToEnd(
   if (!isEventStream(response)) return readResponse(response)
   try {
     for await (const event of eventsOf(response, signal)) {
-      if (event.event === 'error') return failureOf(event)
+      if (event.event === 'error') return failureOfEvent(event)
       progress?.add(how?.textOf(event) ?? '')
       const { state } = how ?? {}
       if (!state || !how?.mayWait?.(event)) continue
@@ -148,7 +148,7 @@ async function followProject(
   let latest = first
   try {
     for await (const { event, data } of eventsOf(changes, signal)) {
-      if (event === 'error') return failureOf({ event, data })
+      if (event === 'error') return failureOfEvent({ event, data })
       // What changed before the stream began, or while it was behind, is looked up.
       const isLost = data.type === 'ready' || data.type === 'gap'
       if (!isLost && !(data.type === 'project' && data.id === id)) continue
@@ -208,7 +208,7 @@ export function sortArguments(
       throw badRequest(`There is no argument "${name}". Leave it out.`)
     }
   }
-  const filled = pathOf(path, args)
+  const filled = fillPath(path, args)
   const request = { method, path: filled, query, signal, ...(takesBody ? { body: fields } : {}) }
   return { follow, request, args }
 }

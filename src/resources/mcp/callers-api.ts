@@ -10,7 +10,7 @@ type Vouch = (request: Request) => void
 /** A request to the API, made from a tool call. */
 export interface ApiRequest {
   method: string
-  /** Starts with a slash and has no query. Use `pathOf` if it contains input of the caller. */
+  /** Starts with a slash and has no query. Use `fillPath` if it contains input of the caller. */
   path: string
   query?: Readonly<Record<string, string>>
   /** Sent as JSON. */
@@ -136,7 +136,7 @@ export async function readResponse(response: Response): Promise<ApiResponse> {
  * @param pattern such as `/servers/{serverId}/exec`
  * @throws BerthError 400 if a value is missing, is not text, or would change the path
  */
-export function pathOf(pattern: string, values: Readonly<Record<string, unknown>>): string {
+export function fillPath(pattern: string, values: Readonly<Record<string, unknown>>): string {
   return pattern.replaceAll(/\{([^}]+)\}/g, (_, name: string) => segmentOf(name, values[name]))
 }
 

@@ -10,7 +10,7 @@ export interface ServerEvent {
 }
 
 /** Converts an `error` event to the failure that it carries. */
-export const failureOf = ({ data }: ServerEvent): ApiResponse => ({
+export const failureOfEvent = ({ data }: ServerEvent): ApiResponse => ({
   status: ERROR_STATUS[data.error as ErrorCode],
   body: data,
 })

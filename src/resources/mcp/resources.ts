@@ -1,6 +1,6 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { BerthError, type ErrorCode } from '../../errors.ts'
-import { type ApiResponse, type CallersApi, pathOf } from './callers-api.ts'
+import { type ApiResponse, type CallersApi, fillPath } from './callers-api.ts'
 
 /** The files of this many servers are listed, newest server first. @bound reader */
 const MAX_SERVERS = 20
@@ -115,7 +115,7 @@ export async function readResource(
     for (const name of kind.inQuery ?? []) query[name] = values[name] ?? ''
     const { status, body } = await api.fetchJson({
       method: 'GET',
-      path: pathOf(kind.path, values),
+      path: fillPath(kind.path, values),
       query,
       signal,
     })
@@ -164,7 +164,7 @@ export async function listResources(api: CallersApi, signal: AbortSignal): Promi
   for (const { id, task } of servers) {
     const response = await api.fetchJson({
       method: 'GET',
-      path: pathOf('/servers/{id}/files', { id }),
+      path: fillPath('/servers/{id}/files', { id }),
       signal,
     })
     // The server may have been deleted meanwhile.

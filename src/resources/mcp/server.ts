@@ -9,7 +9,7 @@ import { type Caller, isScoped } from '../../http/caller.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import type { Leaves } from '../exec/leave.ts'
 import { callTool } from './call.ts'
-import { type CallersApi, ConnectionCut, pathOf } from './callers-api.ts'
+import { type CallersApi, ConnectionCut, fillPath } from './callers-api.ts'
 import { Progress } from './progress.ts'
 import { fillPrompt, LISTED_PROMPTS } from './prompts.ts'
 import type { Publications } from './publications.ts'
@@ -191,7 +191,7 @@ async function complete(
   const source = Object.hasOwn(SOURCES, argument.name) ? SOURCES[argument.name] : undefined
   const needed = [...(source?.path.matchAll(/\{([^}]+)\}/g) ?? [])].map(([, name]) => name ?? '')
   if (source === undefined || needed.some((name) => !known[name])) return completionOf([])
-  const { status, body } = await api.fetchJson({ method: 'GET', path: pathOf(source.path, known), signal })
+  const { status, body } = await api.fetchJson({ method: 'GET', path: fillPath(source.path, known), signal })
   if (status !== 200) return completionOf([])
   const all = (body[source.field] as (string | { id: string })[]).map((one) =>
     typeof one === 'string' ? one : one.id,

@@ -5,7 +5,7 @@ import { AppError, type AppPlan } from '../../hosting/app.ts'
 import { once } from '../../runtime/once.ts'
 import type { Cipher } from '../../storage/cipher.ts'
 import { storageLeft } from '../apps/incoming-files.ts'
-import { GENERATED, SECRET } from '../files/manifest.ts'
+import { GENERATED, SECRET_FILE } from '../files/manifest.ts'
 import type { ServersService } from '../servers/service.ts'
 import type { ServerRow } from '../servers/table.ts'
 import type { TemplateCatalog } from '../templates/catalog.ts'
@@ -199,7 +199,7 @@ export class ProjectCode {
  * secrets. A push must not remove what it cannot send.
  */
 const isSent = (path: string): boolean =>
-  !path.split('/').some((name) => GENERATED.has(name) || SECRET.test(name))
+  !path.split('/').some((name) => GENERATED.has(name) || SECRET_FILE.test(name))
 
 function sourceOf(template: string | undefined, upload: Uint8Array | null): ProjectSource {
   if (template !== undefined) return { type: 'template', template }

@@ -1,6 +1,6 @@
 import type { Workspace } from '../../compute/workspace.ts'
 import { badRequest } from '../../errors.ts'
-import { AppError, type AppPlan, beginningOf, findAppDirectory } from '../../hosting/app.ts'
+import { AppError, type AppPlan, beginningOfCommand, findAppDirectory } from '../../hosting/app.ts'
 import type { Hosting } from '../../hosting/hosting.ts'
 import { accountCaller } from '../../http/caller.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -294,14 +294,14 @@ async function watchesItself(
 ): Promise<boolean> {
   if (start.kind === 'workers' || Object.keys(workers).length > 0) return false
   if (start.kind === 'files') return true
-  const command = beginningOf(start.command)
+  const command = beginningOfCommand(start.command)
   if (WATCHING.test(command)) return true
   const script = SCRIPT.exec(command)?.[1]
   if (script === undefined) return false
   try {
     const text = Buffer.from(await workspace.read(`${directory}/package.json`, MAX_PACKAGE_BYTES)).toString()
     const { scripts } = fieldsOf(JSON.parse(text))
-    return WATCHING.test(beginningOf(String(fieldsOf(scripts)[script] ?? '')))
+    return WATCHING.test(beginningOfCommand(String(fieldsOf(scripts)[script] ?? '')))
   } catch {
     // No package.json, or a damaged one: the script cannot watch.
     return false

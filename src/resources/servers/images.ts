@@ -12,7 +12,7 @@ interface ServerImagesDependencies
 }
 
 /** Decides with which system a server is made, where servers have one of their own. */
-export class ServerImages {
+export class ImageChoice {
   readonly #permitted: ServerImagesDependencies
 
   constructor(permitted: ServerImagesDependencies) {

@@ -14,7 +14,7 @@ import type { Plans } from '../accounts/plans.ts'
 import type { TierName } from '../accounts/tiers.ts'
 import type { Changes } from '../changes/types.ts'
 import type { Outbox } from '../events/outbox.ts'
-import type { ServerImages } from './images.ts'
+import type { ImageChoice } from './images.ts'
 import { ServerLifecycle } from './lifecycle.ts'
 import { type ServerLifecycleListener, ServerLifecycleListeners } from './lifecycle-listener.ts'
 import type {
@@ -41,7 +41,7 @@ interface ServersDependencies {
   clock: Clock
   logger: Logger
   compute: Compute
-  images: ServerImages
+  images: ImageChoice
   outbox: Outbox
   plans: Plans
   metering: Metering
@@ -87,7 +87,7 @@ export class ServersService {
   readonly #logger: Logger
   readonly #compute: Compute
   /** Decides with which system servers are made. */
-  readonly images: ServerImages
+  readonly images: ImageChoice
   readonly #plans: Plans
   readonly #admission: Admission
   readonly #metering: Metering

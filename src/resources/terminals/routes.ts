@@ -2,7 +2,7 @@ import { Elysia, status, t } from 'elysia'
 import { DeleteResult, envelope, listOf } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import type { AccessControl } from '../../http/authentication.ts'
-import { ownHeaders } from '../../http/request-entry.ts'
+import { identifyingHeaders } from '../../http/request-entry.ts'
 import { AttachQuery, ScreenQuery, Terminal, TerminalCreate, TerminalInput, TerminalScreen } from './model.ts'
 import type { TerminalsService } from './service.ts'
 
@@ -55,7 +55,7 @@ export const terminalsRoutes = (access: AccessControl, terminals: () => Promise<
       '/:terminalId/attach',
       async ({ caller, params, query, request, set, whileValid }) => {
         const { serverId, terminalId } = params
-        const headers = ownHeaders(set)
+        const headers = identifyingHeaders(set)
         ;(await terminals()).attach(caller, serverId, terminalId, { request, query, headers, whileValid })
         return new Response(null, { status: 101 })
       },

@@ -78,7 +78,7 @@ export class UsageService {
 
   /** Returns the credits of the caller's account. @param days how many, up to today */
   account(caller: Caller, days?: number): AccountUsage {
-    return accountUsage(caller, this.#dependencies, days)
+    return accountCredits(caller, this.#dependencies, days)
   }
 
   /**
@@ -210,7 +210,7 @@ export interface AccountUsageDependencies {
 type DaySums = Map<string, Record<DailyUsageRow['kind'], number>>
 
 /** Returns the credits of the caller's account: of this month against its budget, and by day and server. */
-export function accountUsage(
+export function accountCredits(
   { accountId }: Caller,
   { queries, servers, clock, metering }: AccountUsageDependencies,
   count = DEFAULT_DAYS,

@@ -72,12 +72,12 @@ export class WebhooksService {
     chosen?: string,
   ): Promise<CreatedWebhook> {
     await this.check(url)
-    const [{ newSecret }, { secretContext }] = await Promise.all([
+    const [{ newSigningSecret }, { secretContext }] = await Promise.all([
       import('./signature.ts'),
       import('./delivery.ts'),
     ])
     const { ids, clock, cipher, random } = this.#dependencies
-    const secret = chosen ?? newSecret(random)
+    const secret = chosen ?? newSigningSecret(random)
     return this.#queries.transaction((tx) => {
       const id = ids.next('wh', (taken) => this.#row(taken) !== undefined)
       const row = tx

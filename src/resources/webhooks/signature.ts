@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import type { Random } from '../../runtime/random.ts'
 
 /** Makes a signing secret: `whsec_` and base64 of 32 bytes (Standard Webhooks, "Signature scheme"). */
-export const newSecret = (random: Random): string =>
+export const newSigningSecret = (random: Random): string =>
   `whsec_${Buffer.from(random.bytes(32)).toString('base64')}`
 
 /**

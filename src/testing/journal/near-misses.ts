@@ -1,4 +1,4 @@
-import { nearOperations, requestOf } from '../../contract/near-paths.ts'
+import { methodAndPath, nearOperations } from '../../contract/near-paths.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
 import type { OperationIndex } from '../../contract/operations.ts'
 import { percentDecoded } from '../../runtime/decode.ts'
@@ -132,10 +132,10 @@ function unknownOperation(
   { method, path }: ExaminedRequest,
   index: OperationIndex<DescribedOperation>,
 ): NearMiss[] {
-  const near = nearOperations(method, path, index).slice(0, MOST_PATHS).map(requestOf)
+  const near = nearOperations(method, path, index).slice(0, MOST_PATHS).map(methodAndPath)
   const others = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].flatMap((one) => index.match(one, path) ?? [])
   return others.length > 0
-    ? [missOf('method', path, `Nothing answers to ${method} here`, [...near, ...others.map(requestOf)])]
+    ? [missOf('method', path, `Nothing answers to ${method} here`, [...near, ...others.map(methodAndPath)])]
     : [missOf('path', path, 'There is nothing at this path', near)]
 }
 

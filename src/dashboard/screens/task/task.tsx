@@ -16,7 +16,7 @@ import type { Task } from '../../store/store.ts'
 import { ScenarioDialog } from '../controls/scenario-dialog.tsx'
 import { useScenarios } from '../controls/scenario-set.tsx'
 import { EntryView } from './entry-view.tsx'
-import { streamTranscript, TaskTranscript } from './transcript.ts'
+import { followTranscript, TaskTranscript } from './transcript.ts'
 
 /** A scenario that repeats a task, and the parts that it cannot repeat. */
 type RecordedScenario = ResponseOf<'control.tasks.scenario'>
@@ -50,7 +50,7 @@ function Conversation({ task }: { task: Task }) {
   const [failure, setFailure] = useState<string | null>(null)
   const [isEditing, setEditing] = useState(false)
   const [recorded, setRecorded] = useState<RecordedScenario | null>(null)
-  useEffect(() => streamTranscript(api, task, transcript, setFailure), [id])
+  useEffect(() => followTranscript(api, task, transcript, setFailure), [id])
   const conversation = useRef<HTMLElement>(null)
   const isAsking = status === 'awaiting_input'
   useEffect(() => {

@@ -165,7 +165,7 @@ export class TaskTranscript {
  * @param onFailure called with why it cannot be read at present, and with null when it can
  * @returns a function that ends it
  */
-export const streamTranscript = (
+export const followTranscript = (
   api: ApiClient,
   { id: taskId, serverId }: Pick<Task, 'id' | 'serverId'>,
   transcript: TaskTranscript,

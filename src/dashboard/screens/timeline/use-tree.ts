@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks'
 import type { ApiClient } from '../../api/client.ts'
 import { useDashboard } from '../../dashboard.ts'
 import { RequestReader } from '../requests/facts.tsx'
-import { streamTranscript, TaskTranscript, type TranscriptEntry } from '../task/transcript.ts'
+import { followTranscript, TaskTranscript, type TranscriptEntry } from '../task/transcript.ts'
 import { growTree, type TreeEntry } from './tree.ts'
 
 /** The same at each drawing. */
@@ -87,7 +87,7 @@ export class TaskSteps {
       }
       const transcript = new TaskTranscript()
       // What cannot be read now is tried again.
-      const close = streamTranscript(this.#api, { id, serverId }, transcript, () => {})
+      const close = followTranscript(this.#api, { id, serverId }, transcript, () => {})
       open.set(id, { transcript, close })
     }
     this.#open.value = open

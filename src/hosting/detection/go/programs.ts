@@ -44,7 +44,7 @@ const MAX_FILES = 1500
 const IGNORED = /(?:^|\/)(?:[._][^/]*|testdata|vendor|node_modules)\//
 
 /** Matches code that listens. */
-export const LISTENS =
+export const LISTENING_GO =
   /\.ListenAndServe(?:TLS|UNIX)?\(|\bnet\.Listen(?:TCP)?\(|\bgrpc\.NewServer\(|\bhttp\.(?:Serve|Server)\b[({]|\.(?:ServeListener|StartServer|RunListener|StartTLS|ListenTLS|RunTLS)\(/
 
 /** A framework whose own method listens. */
@@ -69,7 +69,7 @@ const FRAMEWORKS: readonly Framework[] = [
     ...{ name: 'PocketBase', module: /^github\.com\/pocketbase\/pocketbase$/, listens: /\.Start\(/ },
     words: ['serve', '--http=$HOST:$PORT'],
   },
-  { name: 'chi', module: /^github\.com\/go-chi\/chi(?:\/v\d+)?$/, listens: LISTENS },
+  { name: 'chi', module: /^github\.com\/go-chi\/chi(?:\/v\d+)?$/, listens: LISTENING_GO },
 ]
 
 /** Matches a command that a program of several commands listens with, as Cobra and urfave/cli declare it. */
@@ -185,7 +185,7 @@ const fileOf = (path: string, text: string): GoFile => {
     isMain: /^package main\b/m.test(text),
     hasMain: /^package main\b/m.test(text) && /^func main\(/m.test(text),
     imports,
-    listens: LISTENS.test(text),
+    listens: LISTENING_GO.test(text),
     frameworks: FRAMEWORKS.filter(({ listens }) => listens.test(text)),
     embeds: [...text.matchAll(/^\/\/go:embed[ \t]+(.+?)\r?$/gm)].map(([, patterns = '']) => patterns),
     command: imports.some((one) => COMMANDS.test(one)) ? (SERVE_COMMAND.exec(text)?.[1] ?? null) : null,
@@ -202,7 +202,7 @@ function importsOf(text: string): string[] {
 /** Matches the evidence that a program listens. */
 export const listensIn = ({ framework }: GoProgram): RegExp => {
   const own = FRAMEWORKS.find(({ name }) => name === framework)?.listens
-  return own === undefined ? LISTENS : new RegExp(`${LISTENS.source}|${own.source}`)
+  return own === undefined ? LISTENING_GO : new RegExp(`${LISTENING_GO.source}|${own.source}`)
 }
 
 /** What a program takes into itself when it is built. */

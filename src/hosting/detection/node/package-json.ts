@@ -99,10 +99,12 @@ export function resolveScript(pkg: PackageJson, name: string): string | null {
 const LOOKED_AT = 5_000
 
 /** Returns the part of a command that says what it runs. Patterns that look for that take hours for a command of megabytes. */
-export const beginningOf = (command: string): string => command.slice(0, LOOKED_AT)
+export const beginningOfCommand = (command: string): string => command.slice(0, LOOKED_AT)
 
 const scriptsOf = (value: unknown): Record<string, string> =>
-  Object.fromEntries(Object.entries(strings(value)).map(([name, script]) => [name, beginningOf(script)]))
+  Object.fromEntries(
+    Object.entries(strings(value)).map(([name, script]) => [name, beginningOfCommand(script)]),
+  )
 
 function patterns(value: unknown): string[] {
   const list = isObject(value) ? value.packages : value

@@ -3,7 +3,7 @@ import { fieldsOf } from '../../../runtime/is-object.ts'
 import { shellQuote } from '../../../runtime/shell-quote.ts'
 import type { Evidence } from '../../app-runtime/plan.ts'
 import { type Candidate, type Provider, startCommand } from '../candidate.ts'
-import { type Crate, LISTENS, membersOf, type RustProgram, readCrates } from '../rust/crates.ts'
+import { type Crate, LISTENING_RUST, membersOf, type RustProgram, readCrates } from '../rust/crates.ts'
 import type { SourceDirectory } from '../source.ts'
 import { atLeast, needsOf, pinned, readPin, type ToolNeed } from '../versions.ts'
 
@@ -89,7 +89,7 @@ export const rust: Provider = {
           line,
           app.listening === null
             ? await directory.evidence(app.file, /\bfn main\(/)
-            : await directory.evidence(app.listening, LISTENS),
+            : await directory.evidence(app.listening, LISTENING_RUST),
         ],
         warnings:
           app.listening === null && programs.length > 1

@@ -25,7 +25,7 @@ export interface RustProgram {
 }
 
 /** Matches code that listens. */
-export const LISTENS =
+export const LISTENING_RUST =
   /\bTcpListener::bind|\bHttpServer::new|\baxum::serve\b|\bServer::(?:bind|http|builder|new)\b|\brocket::(?:build|custom|ignite|launch)\b|#\[(?:rocket::)?launch\]|\bwarp::serve\b|\btide::(?:new|with_state)\b|\bgotham::(?:start|init_server)\b|\btiny_http::|\brouille::start_server|\bserve_dir\b.*\bbind|\b(?:start_server|run_server)\(|\.listen\(/
 
 /** Most files of code that are read of a crate. @bound peer */
@@ -135,7 +135,7 @@ async function programsOf(crate: Crate, directory: SourceDirectory): Promise<Rus
       posix.basename(file) === 'main.rs' ||
       files.size === 1 ||
       new RegExp(`\\b${crate.name.replace(/\W/g, '_')}::`).test(text)
-    const listening = LISTENS.test(text) ? file : usesLibrary ? library : null
+    const listening = LISTENING_RUST.test(text) ? file : usesLibrary ? library : null
     programs.push({ crate, name, file, listening })
   }
   return programs
@@ -148,7 +148,7 @@ async function listeningFileOf({ directory: at }: Crate, directory: SourceDirect
     .filter((path) => path.startsWith(`${source}/`) && path.endsWith('.rs'))
     .filter((path) => !path.startsWith(`${source}/bin/`) && !/(?:^|\/)tests?(?:\/|\.rs$)/.test(path))
     .slice(0, MAX_FILES)
-  for (const path of files) if (LISTENS.test(uncommented(await directory.code(path)))) return path
+  for (const path of files) if (LISTENING_RUST.test(uncommented(await directory.code(path)))) return path
   return null
 }
 

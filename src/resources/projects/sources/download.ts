@@ -10,7 +10,7 @@ import { orAborted } from '../../../runtime/wait.ts'
 import type { ProcessEnvironment } from './environment.ts'
 import { SourceError } from './errors.ts'
 import { type CheckedHost, checkHost, type HostRules } from './hosts.ts'
-import { formatBytes, type SourceLimits } from './limits.ts'
+import { formatMebibytes, type SourceLimits } from './limits.ts'
 
 /** @bound peer */
 const MAX_REDIRECTS = 5
@@ -157,7 +157,7 @@ async function save(
 }
 
 const tooLong = ({ archiveBytes }: SourceLimits): SourceError =>
-  new SourceError(`The archive has more than ${formatBytes(archiveBytes)}, which is the limit.`)
+  new SourceError(`The archive has more than ${formatMebibytes(archiveBytes)}, which is the limit.`)
 
 /** Returns a URL for messages: without user and query, which may be credentials. */
 const displayUrl = (url: URL): string => `${url.origin}${url.pathname}`
@@ -173,7 +173,7 @@ const tryDecode = (text: string): string => percentDecoded(text) ?? text
  *
  * @throws SourceError if it cannot be read
  */
-export async function readAuthorities({ SSL_CERT_FILE: path }: ProcessEnvironment): Promise<string | null> {
+export async function readAuthorityFile({ SSL_CERT_FILE: path }: ProcessEnvironment): Promise<string | null> {
   if (!path) return null
   try {
     return await Bun.file(path).text()

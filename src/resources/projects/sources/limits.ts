@@ -21,6 +21,6 @@ export const SOURCE_LIMITS: SourceLimits = {
 }
 
 /** Formats a number of bytes for messages. */
-export function formatBytes(bytes: number): string {
+export function formatMebibytes(bytes: number): string {
   return bytes >= MIB ? `${Math.floor(bytes / MIB)} MiB` : `${bytes} bytes`
 }

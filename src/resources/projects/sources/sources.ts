@@ -145,8 +145,8 @@ export class Sources {
         return await fetchRepository({ source, staging, limits, log, signal }, this.#gitDependencies)
       }
       const file = join(staging, 'archive')
-      const { download, readAuthorities } = await import('./download.ts')
-      const ca = this.#options.ca ?? (await readAuthorities(this.#options.environment))
+      const { download, readAuthorityFile } = await import('./download.ts')
+      const ca = this.#options.ca ?? (await readAuthorityFile(this.#options.environment))
       log('Fetching the archive.')
       await download(source.url, file, { hosts: this.#hosts, limits, ca, signal })
       const { unpackArchive } = await import('./archive/unpack.ts')

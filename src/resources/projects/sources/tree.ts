@@ -2,7 +2,7 @@ import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pace } from '../../../runtime/pace.ts'
 import { quoted, SourceError } from './errors.ts'
-import { formatBytes, type SourceLimits } from './limits.ts'
+import { formatMebibytes, type SourceLimits } from './limits.ts'
 
 /**
  * Checks a fetched directory before it is placed: its size, and that none of its links leads out.
@@ -76,7 +76,7 @@ export const tooLarge = ({ bytes }: Pick<SourceLimits, 'bytes'>): SourceError =>
   new SourceError(
     bytes === 0
       ? "The server's storage is full. Remove files of the server, or use a larger tier."
-      : `Its files have more than ${formatBytes(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
+      : `Its files have more than ${formatMebibytes(bytes)}, which is what a source may have and the server's storage has left. Remove files of the server, or use a larger tier.`,
   )
 
 const linkOut = (path: string): SourceError =>

@@ -1,6 +1,6 @@
 import { HelperError, runHelper } from '../../../../runtime/run-helper.ts'
 import { SourceError } from '../errors.ts'
-import { formatBytes } from '../limits.ts'
+import { formatMebibytes } from '../limits.ts'
 
 /** Most lines of output that are logged. A server may send any number. @bound peer */
 const MAX_LINES = 500
@@ -116,7 +116,7 @@ function explainGitFailure(lines: readonly string[], fileLimit: number): string 
   }
   // Git's writer of objects is killed without a message when they exceed the limit.
   if (/died of signal 25|File too large|invalid index-pack output/i.test(text)) {
-    return `The repository has more than ${formatBytes(fileLimit)}, which is the limit.`
+    return `The repository has more than ${formatMebibytes(fileLimit)}, which is the limit.`
   }
   const known = EXPLANATIONS.find(([pattern]) => pattern.test(text))?.[1]
   const message = lines.filter((line) => /^(?:fatal|error|remote|ssh):/i.test(line)).at(-1) ?? lines.at(-1)
