@@ -214,7 +214,9 @@ export class Relay {
     const { LocalWorkspace } = await import('../../compute/trees.ts')
     const [, hash = ''] = path.split('/')
     const files = new LocalWorkspace(join(this.#options.tools, PROGRAMS_DIRECTORY, hash))
-    return new Response(files.pack(), { headers: { 'content-type': 'application/x-tar' } })
+    // Bun takes what is iterated over; the types of browsers do not.
+    const body = files.pack() as unknown as ReadableStream<Uint8Array>
+    return new Response(body, { headers: { 'content-type': 'application/x-tar' } })
   }
 
   async #programs(name: string, wish: ProgramWish): Promise<string | null> {
