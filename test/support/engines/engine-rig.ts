@@ -62,7 +62,8 @@ type DriverOptions = Partial<Pick<EngineDriverOptions, 'leaseMs' | 'image' | 'ep
  * reaches nothing outside. Disposing of it leaves nothing.
  */
 export class EngineRig implements AsyncDisposable {
-  readonly directory = mkdtempSync(join(tmpdir(), 'berth-engine-'))
+  // A berth that starts removes old directories whose names begin as those of its own do.
+  readonly directory = mkdtempSync(join(tmpdir(), 'berth-rig-'))
   readonly socket = join(this.directory, 'engine.sock')
   readonly kind: EngineKind
   readonly #group: string
