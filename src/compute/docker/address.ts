@@ -127,7 +127,8 @@ export function describeAddress(address: EngineAddress): string {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host
   if (address.kind === 'tcp') return `tcp://${host}:${address.port}`
   const user = address.user === null ? '' : `${address.user}@`
-  return `ssh://${user}${host}${address.port === null ? '' : `:${address.port}`}`
+  const socket = address.socket === REMOTE_SOCKET ? '' : address.socket
+  return `ssh://${user}${host}${address.port === null ? '' : `:${address.port}`}${socket}`
 }
 
 /**

@@ -28,8 +28,7 @@ export class SshTunnel {
 
   /** Resolves when the socket leads to the engine's machine. Throws an error that says why it does not. */
   open(): Promise<void> {
-    if (this.#process !== null && this.#process.exitCode === null && this.#opening === null)
-      return Promise.resolve()
+    if (this.#process !== null && !hasEnded(this.#process) && this.#opening === null) return Promise.resolve()
     this.#opening ??= this.#connect().finally(() => {
       this.#opening = null
     })
@@ -65,15 +64,20 @@ export class SshTunnel {
     })()
     for (const until = performance.now() + CONNECT_MS; ; ) {
       if (existsSync(this.#socket)) return
-      if (ssh.exitCode !== null || performance.now() > until) break
+      if (hasEnded(ssh) || performance.now() > until) break
       await within(POLL_MS, ssh.exited, null)
     }
     ssh.kill()
     await ssh.exited
     await reading
     const said = errors.trim().split('\n').at(-1)
+    const byHand = ['ssh', ...where.filter((word) => word !== '--')].join(' ')
     throw new Error(
-      `ssh did not connect${said ? ` (${said.replace(/\.$/, '')})` : ''}. Try "ssh ${host}" by hand: it must ask nothing`,
+      `ssh did not connect${said ? ` (${said.replace(/\.$/, '')})` : ''}. Try "${byHand}" by hand: it must ask nothing`,
     )
   }
 }
+
+/** Reports whether a process has ended, by itself or by a signal. */
+const hasEnded = ({ exitCode, signalCode }: Bun.Subprocess): boolean =>
+  exitCode !== null || signalCode !== null
