@@ -143,7 +143,12 @@ export class DockerClient {
     // One with a time of its own is a stream, or has to be soon.
     const response = await (request.timeoutMs === undefined ? this.#slots.run(send) : send())
     if (response.ok || response.status === 304) return response
-    throw new EngineRefusal(response.status, messageIn(await response.text()))
+    const message = messageIn(await response.text())
+    if (message.includes('HTTP request to an HTTPS server'))
+      throw new EngineUnreachable(
+        `${this.#name} speaks TLS alone. Name the directory with ca.pem, cert.pem and key.pem with --engine-tls.`,
+      )
+    throw new EngineRefusal(response.status, message)
   }
 
   /**

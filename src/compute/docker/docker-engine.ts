@@ -385,13 +385,8 @@ export class DockerEngine implements Engine {
   }
 
   /** Does something, and explains a refusal. @param what as in "could not …" */
-  async #do<T>(what: string, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act()
-    } catch (error) {
-      if (!(error instanceof EngineRefusal)) throw error
-      throw new ComputeError(refusalText(this.#options.name, what, error), { cause: error })
-    }
+  #do<T>(what: string, act: () => Promise<T>): Promise<T> {
+    return explained(this.#options.name, what, act)
   }
 }
 
@@ -403,6 +398,22 @@ export async function describe(
   const isPodman = objectsOf(Components).some(({ Name }) => String(Name).startsWith('Podman'))
   const description = `${isPodman ? 'Podman' : 'Docker Engine'} ${Version}`
   return { description, platform: `${Os}/${Arch}`, isPodman }
+}
+
+/**
+ * Does something on an engine, and explains a refusal.
+ *
+ * @param name what a person calls the engine
+ * @param what as in "could not …"
+ * @throws ComputeError
+ */
+export async function explained<T>(name: string, what: string, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act()
+  } catch (error) {
+    if (!(error instanceof EngineRefusal)) throw error
+    throw new ComputeError(refusalText(name, what, error), { cause: error })
+  }
 }
 
 function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
 import { StartupError } from '../../errors.ts'
 import { EXECUTABLE_HEAD, executableSystem } from '../../runtime/executable-system.ts'
+import { ifPresent } from '../../runtime/if-present.ts'
 import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { EXECUTABLE_PATH, SERVER_USER } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
 import { serverLayer } from '../engine/server-layer.ts'
-import { ComputeError } from '../sandbox.ts'
-import { type DockerClient, EngineRefusal, orMissing } from './client.ts'
-import { describe } from './docker-engine.ts'
+import { type DockerClient, orMissing } from './client.ts'
+import { describe, explained } from './docker-engine.ts'
 import { findClient } from './open.ts'
 import { findImage, pullImage, VERSION_LABEL } from './server-images.ts'
 
@@ -26,11 +26,17 @@ const BASES = [
 /** Packages of Debian in a root that is made here, with those that they need. Python with its library, for apps. */
 const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3', 'python3-venv', 'util-linux']
 
+/** Changes when such a root is made in another way. */
+const ROOT_VERSION = 1
+
 /** What of such a root is emptied. */
 const UNUSED = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
 
-/** The image of such a root. Podman takes no other tag for it. */
-const DEBIAN_ROOT = 'berth-base:latest'
+/** Returns the image of such a root, which is named by what it is made of. Podman takes no other tag for it. */
+function debianRoot(suite: string): string {
+  const made = new Bun.CryptoHasher('sha256').update([ROOT_VERSION, ...PACKAGES].join()).digest('hex')
+  return `berth-base-${suite}-${made.slice(0, 8)}:latest`
+}
 
 /** Milliseconds that debootstrap may take: it loads a hundred packages. */
 const DEBOOTSTRAP_MS = 900_000
@@ -89,8 +95,10 @@ export async function describeEngine({
 }: EngineMeans): Promise<EngineDescription> {
   const { client, name } = findClient(config, variables, directory)
   const image = ownImage(version)
-  const { description, platform } = await describe(client)
-  return { name, description, platform, image, hasImage: (await findImage(client, image)) !== null }
+  return explained(name, 'describe itself', async () => {
+    const { description, platform } = await describe(client)
+    return { name, description, platform, image, hasImage: (await findImage(client, image)) !== null }
+  })
 }
 
 /**
@@ -103,7 +111,7 @@ export async function describeEngine({
 export async function prepareEngine(options: EngineOptions): Promise<{ image: string; engine: string }> {
   const { config, variables, directory, executable, image, version, report } = options
   const { client, name } = findClient(config, variables, directory)
-  try {
+  return explained(name, 'make the image', async () => {
     if (image !== null) {
       report(`Loading ${image}.`)
       await loadImage(client, image)
@@ -115,12 +123,7 @@ export async function prepareEngine(options: EngineOptions): Promise<{ image: st
     }
     const file = await executableFor(client, executable)
     return { image: await prepareImage({ ...options, client, name, executable: file }), engine: name }
-  } catch (error) {
-    if (!(error instanceof EngineRefusal)) throw error
-    throw new ComputeError(`${name} could not make the image: ${error.message.replace(/\.?$/, '.')}`, {
-      cause: error,
-    })
-  }
+  })
 }
 
 /** Returns the executable to put into an image, if the engine can run it. */
@@ -200,8 +203,7 @@ async function loadImage(client: DockerClient, file: string): Promise<void> {
 
 /** Returns the image to build upon. */
 async function findBase({ client, name, base, pulls, report }: PrepareOptions): Promise<string> {
-  for (const one of base === null ? [...BASES, DEBIAN_ROOT] : [base])
-    if ((await findImage(client, one)) !== null) return one
+  for (const one of base === null ? BASES : [base]) if ((await findImage(client, one)) !== null) return one
   const [usual = ''] = BASES
   if (pulls) {
     const wanted = base ?? usual
@@ -210,24 +212,35 @@ async function findBase({ client, name, base, pulls, report }: PrepareOptions): 
     return wanted
   }
   if (base !== null) throw new StartupError(`${name} has no image ${base}. Pull it there, or add --pull.`)
+  const suite = debianSuite()
+  const root = debianRoot(suite)
+  if ((await findImage(client, root)) !== null) {
+    report(`${root} is of an earlier preparation. To have it made of newer packages, remove it first.`)
+    return root
+  }
   if (process.platform !== 'linux' || process.getuid?.() !== 0 || Bun.which('debootstrap') === null)
     throw new StartupError(
       `${name} has no image to build upon (such as ${usual}). Pull one there ("docker pull ${usual}"), add --pull, name another that has glibc with --base, or, as root on Debian, install debootstrap.`,
     )
   report("Making a root of Debian's packages with debootstrap, which takes a minute or two.")
-  return await importDebianRoot(client)
+  return await importDebianRoot(client, suite, root)
+}
+
+/** Returns the suite of Debian's packages that this machine has. */
+function debianSuite(): string {
+  const release = ifPresent(() => readFileSync('/etc/os-release', 'utf8')) ?? ''
+  return /^VERSION_CODENAME=(\w+)$/m.exec(release)?.[1] ?? 'stable'
 }
 
 /**
- * Makes a root of Debian's packages, of the suite that this machine has, and gives it to an engine as an image.
+ * Makes a root of a suite of Debian's packages, and gives it to an engine as an image.
  *
  * @returns the reference
  * @throws StartupError
  */
-async function importDebianRoot(client: DockerClient): Promise<string> {
+async function importDebianRoot(client: DockerClient, suite: string, reference: string): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'berth-root-'))
   const path = join(directory, 'root')
-  const suite = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'stable'
   const options = ['--variant=minbase', `--include=${PACKAGES.join(',')}`]
   try {
     const { exitCode, stdout } = await runHelper(['debootstrap', ...options, suite, path], {
@@ -243,7 +256,7 @@ async function importDebianRoot(client: DockerClient): Promise<string> {
     const tar = Bun.spawn(['tar', '--numeric-owner', '--exclude=./dev/*', '-C', path, '-c', '.'], {
       stdio: ['ignore', 'pipe', 'ignore'],
     })
-    const reference = await importRootArchive(client, tar.stdout)
+    await importRootArchive(client, tar.stdout, reference)
     await tar.exited
     return reference
   } catch (error) {
@@ -254,18 +267,15 @@ async function importDebianRoot(client: DockerClient): Promise<string> {
   }
 }
 
-/** Gives an engine a root's tar as an image. @returns the reference */
+/** Gives an engine a root's tar as an image. */
 export async function importRootArchive(
   client: DockerClient,
   archive: ReadableStream<Uint8Array> | Blob,
-): Promise<string> {
-  const [repo = '', tag = ''] = DEBIAN_ROOT.split(':')
-  await client.send('POST', '/images/create', {
-    query: { fromSrc: '-', repo, tag },
-    archive,
-    timeoutMs: null,
-  })
-  return DEBIAN_ROOT
+  reference: string,
+): Promise<void> {
+  const [repo = '', tag = ''] = reference.split(':')
+  const query = { fromSrc: '-', repo, tag }
+  await client.send('POST', '/images/create', { query, archive, timeoutMs: null })
 }
 
 /** Returns which of `WRAPPED` are in an image, by a container of it. */

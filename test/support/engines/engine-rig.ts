@@ -192,7 +192,8 @@ export class EngineRig implements AsyncDisposable {
   /** Makes berth's own image on the engine that runs now. */
   async makeImage(): Promise<void> {
     const client = this.client()
-    const base = await importRootArchive(client, Bun.file(await baseLayer()))
+    const base = 'berth-base:latest'
+    await importRootArchive(client, Bun.file(await baseLayer()), base)
     await prepareImage({
       ...{ client, base, name: this.name, version: VERSION, executable: EXECUTABLE },
       pulls: false,
