@@ -1,7 +1,10 @@
-import { read, write } from 'node:fs'
+import { read, write, writeSync } from 'node:fs'
 
 /** Most bytes to move by one turn through the thread pool. */
 export const COPY_CHUNK = 16 * 1024 * 1024
+
+/** Most bytes to write at once: the turn through the thread pool would take many times as long as the system call. */
+const DIRECT_BYTES = 16 * 1024
 
 // Not by `promisify`: loading node:util costs a start one millisecond.
 
@@ -44,6 +47,10 @@ export const writeFrom = (
 /** Writes all of `bytes` to a descriptor, from `position` on in the file. Throws the system's error. */
 export async function writeAll(descriptor: number, bytes: Uint8Array, position: number): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
-    at += await writeFrom(descriptor, bytes, at, Math.min(COPY_CHUNK, bytes.length - at), position + at)
+    const length = Math.min(COPY_CHUNK, bytes.length - at)
+    at +=
+      length <= DIRECT_BYTES
+        ? writeSync(descriptor, bytes, at, length, position + at)
+        : await writeFrom(descriptor, bytes, at, length, position + at)
   }
 }
