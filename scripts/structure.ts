@@ -24,12 +24,20 @@ const BY_HAND: readonly Row[] = [
     goal: '≥ 9',
     met: true,
   },
+  {
+    what: '“where is X?”, ten questions about what came later, before the map named it, 2026-11-29',
+    measured: '5',
+    goal: '≥ 9',
+    met: false,
+  },
   { what: 'hops from the socket to a route, 2026-11-28', measured: '4', goal: '≤ 4', met: true },
   { what: "objects that hold a part of an app's state, 2026-11-28", measured: '2', goal: '1', met: false },
 ]
 
 /** Why rows that miss their goal are better so, by the beginning of the row. */
 const REASONS: Readonly<Record<string, string>> = {
+  '“where is X?”, ten questions about what came later':
+    'Engines, the image of servers, their files in snapshots and the upgrade of a data directory were in no row. They are since; nobody who does not know the answers has been asked again.',
   objects:
     'The API shows two facts at once, how far a bring-up is and what responds meanwhile: PHASES is stored, TRANSITIONS is in memory.',
   modules:

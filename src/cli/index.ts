@@ -3,7 +3,8 @@
  * other client does.
  *
  * A command is an object (`command.ts`): a verb of a noun in `nouns/`, or a file of `commands/` that `commands/index.ts`
- * lists; long work is beside these, such as `doctor.ts` and `run/`. `program.ts` makes a program of commander, the library
+ * lists; long work is beside these, such as `doctor.ts`, `upgrade.ts`, `run/` and `report/` (the report of a run).
+ * `table.ts` and `output.ts` lay out what is printed. `program.ts` makes a program of commander, the library
  * that parses arguments, from it. `command-line.ts` rewrites typed lines for commander, and `runner.ts` connects, calls and
  * prints. What a command loads it loads on first use: a start and `berth version` load as little as they can.
  * docs/contributing.md says how to add a command.

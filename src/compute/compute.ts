@@ -1,13 +1,16 @@
 /**
- * Servers. `Compute` provisions and starts them by a driver. The driver of this machine is `local/driver.ts`;
- * `bubblewrap/`, `landlock/` and `none/` in this room are its isolations, of which `drivers.ts` chooses one. In each
- * sandbox runs sandboxd (`sandboxd/`), which starts the commands; `remote/` reaches one on another machine.
+ * Servers. `Compute` provisions and starts them by a driver, which `drivers.ts` chooses. The driver of this machine is
+ * `local/driver.ts`; `bubblewrap/`, `landlock/`, `seatbelt/` and `none/` in this room are its isolations. That of Docker
+ * engines and of Kubernetes is `engine/engine-driver.ts`, with an `Engine` each in `docker/` and `kubernetes/`. In each
+ * sandbox, container or pod runs sandboxd (`sandboxd/`), which starts the commands; `remote/` reaches one that is no
+ * process of this machine.
  *
  * To change what a sandbox sees, begin at `local/system-files.ts` (what both show), `bubblewrap/arguments.ts` and
  * `landlock/`; which tools of the machine, at `local/machine-tools.ts`; how a command runs, at `sandboxd/`, and how it
  * is ended, at `processes.ts`; files of a workspace, at `local/workspace.ts`; how limits hold, at `limits/`; the size
  * of /tmp, which is memory under bubblewrap, at `bubblewrap/isolation.ts`; what reaches the network, at
- * `local/network/outbound/policy.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its files),
+ * `local/network/outbound/policy.ts`; the settings of a container, at `docker/container.ts`, those of a pod, at
+ * `kubernetes/objects.ts`; the image of servers, at `docker/prepare-image.ts`. Other doors are `sandbox.ts` (a server that runs), `workspace.ts` (its files),
  * `tools.ts`, `processes.ts` (finds and ends processes), `remains.ts` (what a killed berth leaves), `trees.ts` and
  * `emulators/emulators.ts` (the screens of terminals).
  */

@@ -1,7 +1,7 @@
 /**
  * The options of `berth serve`. `CONFIG_OPTIONS` is the table of them, from which the help, docs/options.md and the
  * file's schema are made. `load.ts` reads them from flags, variables and a file, and has their defaults; those of
- * agents are in `agents.ts`.
+ * agents are in `agents.ts`, and those of where servers run, such as Docker's and Kubernetes's, in `compute.ts`.
  *
  * A new option is a field of `Config`, its entry in the table, its default in `load.ts` (repeated in the description;
  * that of the port also in src/cli/instances/start.ts) and its line in fixtures/config/every-option.json. If it is a

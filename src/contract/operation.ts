@@ -2,7 +2,7 @@
  * How an operation is declared. A route names its id of `operations.ts` and describes itself by `operation(…)`.
  * Validation, errors, the OpenAPI documents (`openapi/`), the reference (`reference/`), tools of MCP and the clients'
  * types all follow from that. `request.ts` validates requests, with messages from src/runtime/validation;
- * `error-response.ts` makes the response to a failure. The shapes of bodies are in the `model.ts` of a noun, made with
+ * `error-response.ts` makes the response to a failure, and `near-paths.ts` finds what a wrong path may have meant. The shapes of bodies are in the `model.ts` of a noun, made with
  * the schemas of `schema.ts`. docs/contributing.md says how to add an operation.
  */
 

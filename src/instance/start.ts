@@ -1,6 +1,8 @@
 /**
  * One running berth. `startBerth` takes the data directory, listens, and makes a generation: the services and the API
- * over one state. A reset or a restored snapshot ends a generation and begins another (`generation.ts`, `state.ts`).
+ * over one state. A reset or a restored snapshot ends a generation and begins another (`generation.ts`, `state.ts`); the
+ * files of servers that are not in the data directory go with it (`carried-files.ts`). `take-data.ts` takes the data
+ * directory, and `upgrade.ts` saves its state before a newer berth changes the database.
  *
  * A request comes in by the listener of src/http and passes `request-gate.ts`, which holds it during a reset and waits
  * a second for open ones at a stop; `dispatch` of `api.ts` gives it to the Elysia app of its group of routes, which is

@@ -1,7 +1,8 @@
 /**
  * What operating systems do differently, as interfaces. `linux/` and `darwin/` implement them; the other files of this
  * directory choose one by `process.platform`, and load no library before the first call. What only Linux has, such as
- * Landlock, seccomp and sock_diag, is in `linux/` without an interface: only isolations that need Linux reach it.
+ * Landlock, seccomp and sock_diag, is in `linux/` without an interface: only isolations that need Linux reach it. To use
+ * something that both do differently, add it to an interface here, and to a file of each.
  *
  * `darwin/` is compiled for each release and its parsers are tested with bytes laid out by Apple's headers. We have never
  * run it.
