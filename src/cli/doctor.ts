@@ -9,12 +9,20 @@ import {
   kindOf,
   type Limits,
   loadDrivers,
+  ownImage,
   type Probe,
   type SelectedDriver,
+  TOOLS_PATH,
 } from '../compute/compute.ts'
 import { listProcesses, readName } from '../compute/processes.ts'
 import { portsOf } from '../compute/remains.ts'
-import { commandOf, type ShownTools, selectMachineTools, type ToolPlaces } from '../compute/tools.ts'
+import {
+  commandOf,
+  type ShownTools,
+  selectMachineTools,
+  type Toolchain,
+  type ToolPlaces,
+} from '../compute/tools.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import type { Machine } from '../hosting/detection/detect.ts'
@@ -74,20 +82,21 @@ interface IsolationReport {
 /**
  * Examines this machine with the configuration of this directory and environment.
  *
- * @param data data directory, in place of the configured one
+ * @param flags options in place of the configured ones: the data directory, and what servers run on
  * @param purpose the command that is to run: `run` uses free ports and a temporary directory
  * @param selected what an instance of this process runs servers with: it is not tried again, and no server is started to
  * examine terminals and tools
  * @throws StartupError for an invalid configuration
  */
 export async function examine(
-  data: string | undefined,
+  flags: { data?: string | undefined; compute?: string | undefined; engine?: string | undefined },
   { env, cwd }: ProcessContext,
   purpose: 'serve' | 'run' = 'serve',
   selected: SelectedDriver | null = null,
 ): Promise<Report> {
-  const config = loadConfig({ flags: data === undefined ? {} : { data }, env, cwd })
-  const running = readInstance(findDataDirectory(data, env, cwd))?.base_url ?? null
+  const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
+  const config = loadConfig({ flags: given, env, cwd })
+  const running = readInstance(findDataDirectory(flags.data, env, cwd))?.base_url ?? null
   reachLoopbackDirectly()
   // Isolation is tried in a temporary directory: an examination must not create a data directory.
   const trial = makeTemporary(tmpdir(), 'berth-doctor-')
@@ -98,11 +107,13 @@ export async function examine(
     const [isolation, git, instance] = await Promise.all([
       selected === null ? examineIsolation(drivers, wanted) : isolationOf(selected, wanted),
       examineGit(path),
-      examineInstance(running),
+      examineInstance(running, wanted),
     ])
     const used = drivers.find(({ name }) => name === isolation.used) ?? null
+    const hasImage = used !== null && kindOf(used.name).compute !== 'local'
     const findings = [
       ...isolation.findings,
+      ...(hasImage ? [ok('image', config.serverImage ?? ownImage(versionInfo().version))] : []),
       ...(selected !== null
         ? []
         : [
@@ -268,7 +279,7 @@ const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
  */
 async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
   const name = 'terminal'
-  if (driver === null) return { name, status: 'absent', detail: 'not tried: no isolation can be used' }
+  if (driver === null) return { name, status: 'absent', detail: 'not tried: nothing can run servers' }
   try {
     const exitCode = await tryTerminal(driver)
     if (exitCode === 0) return ok(name, 'servers have pseudo-terminals')
@@ -312,7 +323,12 @@ const BROKEN = { exitCode: null, stdout: '' }
 /** Examines git, which projects from a repository need. */
 export async function examineGit(path: string): Promise<Finding> {
   const program = Bun.which('git', { PATH: path })
-  if (!program) return absent('git', 'not found', 'Install git: servers share the one of this machine.')
+  if (!program)
+    return absent(
+      'git',
+      'not found',
+      'Install git: berth fetches repositories with it, and servers of this machine share it.',
+    )
   const { exitCode, stdout } = await runHelper([program, '--version'], { timeoutMs: GIT_MS }).catch(
     () => BROKEN,
   )
@@ -368,14 +384,22 @@ export function examineDirectory(directory: string, name = 'data directory'): Fi
  */
 const HANG_MS = 10_000
 
-/** Asks the instance that runs on the data directory for its version. */
-export async function examineInstance(url: string | null): Promise<Finding> {
+/**
+ * Asks the instance that runs on the data directory for its version.
+ *
+ * @param wanted what is examined here, which the instance may have been started without
+ */
+export async function examineInstance(url: string | null, wanted: 'auto' | DriverName): Promise<Finding> {
   const name = 'instance'
   if (url === null) return { name, status: 'absent', detail: 'none runs on the data directory' }
   try {
     const response = await fetch(`${url}/_berth/health`, { signal: AbortSignal.timeout(HANG_MS) })
-    const { version } = fieldsOf(await response.json())
-    if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}`)
+    const { version, compute } = fieldsOf(await response.json())
+    const isElsewhere = (compute === 'docker' || compute === 'kubernetes') && compute !== wanted
+    const servers = isElsewhere
+      ? `, and its servers on ${compute}: "berth doctor --compute ${compute}" examines these`
+      : ''
+    if (typeof version === 'string') return ok(name, `berth ${version} runs at ${url}${servers}`)
   } catch {
     // Reported below.
   }
@@ -470,6 +494,7 @@ async function examineTool(
     unseen === undefined || found.some(({ path: seen }) => isSame(seen, own))
       ? ''
       : `; not ${own}: ${unseen.why}`
+  if (!isThere && machine.hasImage) return { name, status: 'absent', detail: 'the image has none' }
   if (!isThere) {
     const others = found.length === 0 ? '' : `; not on PATH: ${versionsOf(found)}`
     return { name, status: 'absent', detail: `servers see none${loss}${others}` }
@@ -480,9 +505,7 @@ async function examineTool(
     const detail = `${first?.path ?? command} does not run on servers: ${check.error}${loss}`
     return { name, status: 'absent', detail }
   }
-  const place = first?.isDefault
-    ? `${first.path}${first.source === 'system' ? '' : `, by ${first.source}`}`
-    : "berth's own"
+  const place = first?.isDefault ? placeOf(first, machine) : "berth's own"
   const further = first?.isDefault ? others : found
   const also = further.length === 0 ? '' : `; also ${versionsOf(further)}`
   return {
@@ -490,6 +513,12 @@ async function examineTool(
     status: 'ok',
     detail: `${first?.isDefault ? first.version : check.version} (${place})${also}${loss}`,
   }
+}
+
+/** Returns where a tool is that PATH leads to, for a person. */
+function placeOf({ path, source }: Toolchain, { hasImage }: Machine): string {
+  if (hasImage) return path.startsWith(`${TOOLS_PATH}/bin/`) ? "berth's own" : 'of the image'
+  return `${path}${source === 'system' ? '' : `, by ${source}`}`
 }
 
 const versionsOf = (found: readonly { version: string }[]): string =>

@@ -47,7 +47,8 @@ export {
   type ServerWish,
 } from './driver.ts'
 export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
-export { computeOf, wishOf } from './engine/names.ts'
+export { TOOLS_PATH } from './engine/engine.ts'
+export { computeOf, ownImage, wishOf } from './engine/names.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'

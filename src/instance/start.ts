@@ -186,6 +186,9 @@ async function start(
     provide: async (_, network) => {
       const { port } = packages
       if (port !== null) network.forward(port, { port })
+      // In networks of this machine they are a matter of outbound control.
+      if (!(await selecting).driver.keepsFilesHere)
+        for (const machinePort of config.serverHosts) network.forward(machinePort, { port: machinePort })
       await mainPort.provide(network)
     },
   }

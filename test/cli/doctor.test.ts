@@ -166,7 +166,7 @@ test('an instance that a busy machine keeps waiting is there all the same', asyn
       return Response.json({ version: '1.2.3' })
     },
   })
-  expect(await examineInstance(busy.url.origin)).toMatchObject({ status: 'ok' })
+  expect(await examineInstance(busy.url.origin, 'auto')).toMatchObject({ status: 'ok' })
 })
 
 test('a folder that does not exist yet is tried where it would be made', () => {

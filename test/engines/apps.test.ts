@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { run } from '../cli/command.ts'
 import { Registry } from '../hosting/registries/registry.ts'
 import type { KeyedInfo } from '../support/berth.ts'
+import { browserPath, launchBrowser } from '../support/browser.ts'
 import { EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
 import { until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
@@ -24,6 +26,8 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
       files: { 'package/bin/pnpm.cjs': '#!/usr/bin/env node\nconsole.log(__filename)' },
     },
   ])
+  /** A service of this machine. */
+  const handedIn = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('handed in') })
   let rig: EngineRig
   let berth: ServeProcess
   let info: KeyedInfo
@@ -31,7 +35,16 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
   beforeAll(async () => {
     rig = await EngineRig.start('docker')
     await rig.prepare()
-    const engine = ['--compute', 'docker', '--engine', `unix://${rig.socket}`, '--npm-registry', registry.url]
+    const engine = [
+      '--server-hosts',
+      String(handedIn.port),
+      '--compute',
+      'docker',
+      '--engine',
+      `unix://${rig.socket}`,
+      '--npm-registry',
+      registry.url,
+    ]
     berth = serve(['--port', '0', '--data', join(directory, 'data'), ...engine])
     info = await berth.ready
   }, 300_000)
@@ -40,6 +53,7 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     await berth?.child.exited
     await rig[Symbol.asyncDispose]()
     await registry[Symbol.asyncDispose]()
+    await handedIn.stop(true)
     rmSync(directory, { recursive: true, force: true })
   }, 60_000)
 
@@ -70,6 +84,54 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     await call(info, 'PATCH', `/projects/${id}`, { visibility: 'public' })
     await until(async () => (await exec(other, look)).stdout.includes('<h1>site</h1>'), 'it to answer')
   }, 120_000)
+
+  test('a service of this machine that is handed in is at its port, and its network is said to be unenforced', async () => {
+    const id = await server()
+    expect(
+      (await exec(id, `bun -e 'console.log(await (await fetch("${handedIn.url}")).text())'`)).stdout,
+    ).toBe('handed in\n')
+    const control = { headers: { authorization: `Bearer ${info.admin_token}` } }
+    const health = await (await fetch(`${info.base_url}/_berth/health`, control)).json()
+    expect(health).toMatchObject({
+      enforced: { isolation: 'container', disk: 'watchdog', network: 'own, nothing outside' },
+    })
+    const network = await fetch(`${info.base_url}/_berth/servers/${id}/network`, control)
+    expect(await network.json()).toMatchObject({ enforced: false })
+  }, 60_000)
+
+  test.skipIf(browserPath === null)(
+    'the page of a server in the dashboard says what it is and of which image',
+    async () => {
+      const id = await server()
+      const link = await fetch(`${info.base_url}/_berth/sign-in-links`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${info.admin_token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ return_to: `/dashboard/servers/${id}` }),
+      })
+      const browser = await launchBrowser()
+      try {
+        const page = await browser.newPage()
+        await page.goto(((await link.json()) as { url: string }).url)
+        await page.getByText(`Container of berth-server:${info.version}`).waitFor()
+      } finally {
+        await browser.close()
+      }
+    },
+    60_000,
+  )
+
+  test('doctor examines the engine and the tools of its image', async () => {
+    const { exitCode, stdout } = await run(
+      ['doctor', '--compute', 'docker', '--engine', `unix://${rig.socket}`],
+      { cwd: directory },
+    )
+    expect(stdout).toMatch(/^✓ docker +works, and is used$/m)
+    expect(stdout).toMatch(new RegExp(`^✓ image +berth-server:${info.version}$`, 'm'))
+    expect(stdout).toMatch(/^✓ network +own, nothing outside$/m)
+    expect(stdout).toMatch(/^✓ Python +3\.\d+\.\d+ \(of the image\)$/m)
+    expect(stdout).toMatch(/^– Go +the image has none$/m)
+    expect(exitCode).toBe(0)
+  }, 60_000)
 
   test('a package manager that the image lacks is copied to each server, and fetched once', async () => {
     const call = `echo '{"packageManager":"pnpm@99.0.0"}' > package.json; pnpm; pnpm`

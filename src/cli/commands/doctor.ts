@@ -29,11 +29,11 @@ export const doctor = action({
     ),
     fix: flag('with --leaks: remove it'),
     fixKept: textOption('ID', 'with --leaks: remove the files of a server that the database does not name'),
-    compute: choiceOption('KIND', 'with --leaks: what servers ran on, as for serve [BERTH_COMPUTE]', [
+    compute: choiceOption('KIND', 'what servers run on, as for serve [BERTH_COMPUTE]', [
       'docker',
       'kubernetes',
     ]),
-    engine: textOption('ADDRESS', 'with --leaks: the engine, as for serve [BERTH_ENGINE]'),
+    engine: textOption('ADDRESS', 'the engine, as for serve [BERTH_ENGINE]'),
     yes: flag('with --fix-kept: ask nothing', { short: 'y' }),
   },
   help: `
@@ -54,10 +54,8 @@ What belongs to an instance that runs is never reported, and neither is anything
         yes: yes ?? false,
       })
     }
-    if (compute !== undefined || engine !== undefined)
-      throw new UsageError('--compute and --engine belong to --leaks: berth doctor --leaks --engine ADDRESS')
     const { examine } = await import('../doctor.ts')
-    const report = await examine(data, context, options.for)
+    const report = await examine({ data, compute, engine }, context, options.for)
     await print(report, ({ version, bun, system, findings }, { out }) => {
       const lines = findings.map((finding) => findingText(out, finding))
       return `berth ${version} (Bun ${bun}, ${system})\n\n${lines.join('')}`

@@ -257,7 +257,11 @@ function networkText(
     ['Ports of this machine', server_hosts.join(', ') || '–'],
     [
       'Enforced',
-      enforced === null ? 'when it runs' : enforced ? 'yes' : "no: it shares this machine's network",
+      enforced === null
+        ? 'when it runs'
+        : enforced
+          ? 'yes'
+          : 'no: rules need a server of this machine with a network of its own',
     ],
   ])
   const lines = refused.map(

@@ -94,7 +94,7 @@ export class DockerEngine implements Engine {
       return {
         available: true,
         notes,
-        network: network === 'none' ? 'none' : `the network ${network} of the engine`,
+        network: network === 'none' ? 'own, nothing outside' : `the network ${network} of the engine`,
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
       }
     } catch (error) {

@@ -99,7 +99,8 @@ function isolationBanners({ health }: Dashboard, hide: (key: string) => void): B
   if (!known) return []
   const { isolation } = known.enforced
   const isNone = isolation === 'none'
-  if (!isNone && known.isolation_rejected.length === 0) return []
+  // Of an engine nothing is weaker because this machine lacks something.
+  if (!isNone && (known.compute !== 'local' || known.isolation_rejected.length === 0)) return []
   const key = `isolation ${isolation}`
   return [
     {

@@ -25,6 +25,7 @@ import { CommandsTab } from './commands.tsx'
 import { DeploymentTab } from './deployment.tsx'
 import { FaultsTab, ServerFaultNotices } from './faults.tsx'
 import { FilesView } from './files.tsx'
+import { PlaceFact, PlaceNotice, usePlace } from './place.tsx'
 import { Processes } from './processes.tsx'
 import { Secrets } from './secrets.tsx'
 import { TerminalsView } from './terminals.tsx'
@@ -58,8 +59,10 @@ const PARTS: readonly Part[] = [
 /** The current usage of the server, its cost, the time of its last use, and its age. */
 function ServerUsage({ server }: { server: Server }) {
   const usage = useUsage(server.id).get(server.id)
+  const place = usePlace(server)
   return (
     <div class="server-usage">
+      <PlaceNotice place={place} />
       <UsageMeters server={server} usage={usage} hasLimits />
       <p class="server-facts">
         <span>
@@ -71,6 +74,7 @@ function ServerUsage({ server }: { server: Server }) {
         <span>
           <span class="quiet">{server.tier}, created</span> <Time at={server.createdAt} />
         </span>
+        <PlaceFact place={place} />
       </p>
     </div>
   )
