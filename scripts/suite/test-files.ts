@@ -32,7 +32,18 @@ const RUNS_AGAINST: Readonly<Record<string, keyof TestFiles>> = {
 }
 
 /** Files of `test/e2e` that are left out on a cluster, where servers start slowly, unless all is tried. */
-const SLOW_ON_A_CLUSTER: readonly string[] = ['backlog', 'builds', 'crash', 'go-library']
+const SLOW_ON_A_CLUSTER: readonly string[] = [
+  ...[
+    'backlog',
+    'builds',
+    'crash',
+    'first-requests',
+    'go-library',
+    'metering',
+    'restore-crash',
+    'tasks-crash',
+  ],
+]
 
 /** Test files by what they run against. Paths are relative to the repository's root. */
 export interface TestFiles {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -12,7 +13,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-bring-up-'))
 })
 afterEach(async () => {
-  await kill()
+  await kill(END_SIGNAL)
   await until(() => processesOf(folder).length === 0, 'no process to be left', 20_000)
   rmSync(folder, { recursive: true, force: true })
 })
@@ -23,8 +24,8 @@ const start = async () => {
   return berth.ready
 }
 
-const kill = async () => {
-  berth.child.kill('SIGKILL')
+const kill = async (signal: NodeJS.Signals = 'SIGKILL') => {
+  berth.child.kill(signal)
   await berth.child.exited
 }
 

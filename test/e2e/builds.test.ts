@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { HELD, HOLD, PHASES } from '../support/builds.ts'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
 
@@ -13,7 +14,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-builds-'))
 })
 afterEach(async () => {
-  await end('SIGKILL')
+  await end(END_SIGNAL)
   await until(() => processesOf(folder).length === 0, 'no process to be left', 20_000)
   rmSync(folder, { recursive: true, force: true })
 })

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ReadyInfo } from '../../src/instance/start.ts'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { type Receiver, receiver } from '../support/receiver.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -24,7 +25,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-crash-'))
 })
 afterAll(async () => {
-  berthNow?.child.kill('SIGKILL')
+  berthNow?.child.kill(END_SIGNAL)
   await berthNow?.child.exited
   await until(() => processesOf(folder).length === 0, 'no process is left')
   rmSync(folder, { recursive: true, force: true })

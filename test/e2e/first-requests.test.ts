@@ -71,7 +71,7 @@ test('creates every server that clients ask for over a restart, with a workspace
     await berth.child.exited
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 120_000)
+}, 300_000)
 
 /** What a client may ask first of a berth that was killed, and what shows afterwards that it is there. */
 const FIRST: Record<

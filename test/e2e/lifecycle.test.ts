@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { dataMarkerOf } from '../../src/compute/local/server-directories.ts'
-import { isLocalCompute } from '../support/compute.ts'
+import { END_SIGNAL, isLocalCompute } from '../support/compute.ts'
 import { readEvents } from '../support/events.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { call, READY_KEYS, type ServeProcess, serve } from '../support/serve.ts'
@@ -25,7 +25,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   for (const { child } of started.splice(0)) {
-    child.kill('SIGKILL')
+    child.kill(END_SIGNAL)
     await child.exited
   }
   await until(() => processesOf(folder).length === 0, 'no process is left')

@@ -36,7 +36,9 @@ async function stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
 
 /** Makes a server with a file. */
 async function serverWith(info: KeyedInfo, file: string): Promise<string> {
-  const { id } = (await call(info, 'POST', '/servers', {})).body
+  const { status, body } = await call(info, 'POST', '/servers', {})
+  if (status !== 201) throw new Error(`no server: ${JSON.stringify(body)}`)
+  const { id } = body
   await call(info, 'PUT', `/servers/${id}/files`, { path: file, content: file })
   return id
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
 import { rounds } from '../support/thorough.ts'
@@ -19,7 +20,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-kills-'))
 })
 afterAll(async () => {
-  berth?.child.kill('SIGKILL')
+  berth?.child.kill(END_SIGNAL)
   await berth?.child.exited
   await until(() => processesOf(folder).length === 0, 'no process is left')
   rmSync(folder, { recursive: true, force: true })

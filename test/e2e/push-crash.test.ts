@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { namesIn } from '../../src/runtime/if-present.ts'
 import { STAGED } from '../../src/storage/state.ts'
-import { isLocalCompute } from '../support/compute.ts'
+import { END_SIGNAL, isLocalCompute } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -20,7 +20,7 @@ beforeEach(async () => {
   info = await start()
 })
 afterEach(async () => {
-  await kill()
+  await kill(END_SIGNAL)
   await until(() => processesOf(folder).length === 0, 'no process to be left', 20_000)
   rmSync(folder, { recursive: true, force: true })
 })
@@ -30,8 +30,8 @@ const start = () => {
   return berth.ready
 }
 
-const kill = async () => {
-  berth.child.kill('SIGKILL')
+const kill = async (signal: NodeJS.Signals = 'SIGKILL') => {
+  berth.child.kill(signal)
   await berth.child.exited
 }
 

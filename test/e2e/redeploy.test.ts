@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { archiveOf } from '../support/projects.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -14,7 +15,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-redeploy-'))
 })
 afterEach(async () => {
-  await end('SIGKILL')
+  await end(END_SIGNAL)
   await until(() => processesOf(folder).length === 0, 'no process to be left', 20_000)
   rmSync(folder, { recursive: true, force: true })
 })

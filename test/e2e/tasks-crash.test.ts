@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { KeyedInfo } from '../support/berth.ts'
+import { END_SIGNAL } from '../support/compute.ts'
 import { processesOf, until } from '../support/processes.ts'
 import { receiver } from '../support/receiver.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
@@ -22,7 +23,7 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-tasks-crash-'))
 })
 // A test that fails leaves one running.
-afterEach(() => kill())
+afterEach(() => kill(END_SIGNAL))
 afterAll(async () => {
   await until(() => processesOf(folder).length === 0, 'no process is left')
   rmSync(folder, { recursive: true, force: true })
@@ -34,8 +35,8 @@ function start(data: string): Promise<KeyedInfo> {
   return berthNow.ready
 }
 
-async function kill(): Promise<void> {
-  berthNow?.child.kill('SIGKILL')
+async function kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  berthNow?.child.kill(signal)
   await berthNow?.child.exited
 }
 

@@ -34,6 +34,9 @@ const VARIABLES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
  */
 export const computeEnvironment: Readonly<Record<string, string>> = VARIABLES[compute] ?? {}
 
+/** The signal that ends a berth whose test is over: after a kill, servers elsewhere stay for their lease, and take up room. */
+export const END_SIGNAL = isLocalCompute ? 'SIGKILL' : 'SIGTERM'
+
 /** How many servers run side by side here at least: a node with two processors takes eight. */
 export const MOST_SERVERS = compute === 'kubernetes' ? 8 : 100
 
