@@ -147,6 +147,20 @@ export function engineStockTests(rig: () => EngineRig): void {
       expect((await rig().volumes()).filter((name) => name.startsWith(handle.storage))).toEqual([])
     }, 60_000)
 
+    test('outlive its container that is killed, which is said', async () => {
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir)
+      const handle = await driver.create('srv_a')
+      const sandbox = await driver.start('srv_a', handle, LIMITS)
+      await run(sandbox, 'echo kept > file')
+      const [container] = await rig().containers(ownerOf(dataDir))
+      await rig().client().send('POST', `/containers/${container}/kill`)
+      expect((await sandbox.exited).reason).toBe('Its container was killed.')
+      const again = await driver.start('srv_a', handle, LIMITS)
+      expect((await run(again, 'cat file')).stdout).toBe('kept\n')
+      await again.stop()
+    }, 60_000)
+
     test('that someone has removed are missed, and no empty ones take their place', async () => {
       const driver = rig().driver(newDirectory())
       const handle = await driver.create('srv_a')
@@ -276,20 +290,6 @@ export function engineFaultTests(rig: () => EngineRig): void {
       },
       60_000,
     )
-
-    test('of a container ends the server with a reason, and it starts again with its files', async () => {
-      const dataDir = newDirectory()
-      const driver = rig().driver(dataDir)
-      const handle = await driver.create('srv_a')
-      const sandbox = await driver.start('srv_a', handle, LIMITS)
-      await run(sandbox, 'echo kept > file')
-      const [container] = await rig().containers(ownerOf(dataDir))
-      await rig().client().send('POST', `/containers/${container}/kill`)
-      expect((await sandbox.exited).reason).toBe('Its container was killed.')
-      const again = await driver.start('srv_a', handle, LIMITS)
-      expect((await run(again, 'cat file')).stdout).toBe('kept\n')
-      await again.stop()
-    }, 60_000)
 
     test('of carriers leaves the output of a command whole', async () => {
       const driver = rig().driver(newDirectory(), { isLocal: false })

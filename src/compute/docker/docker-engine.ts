@@ -244,11 +244,9 @@ export class DockerEngine implements Engine {
     let since: number | null = null
     while (!signal.aborted) {
       try {
-        const filters = JSON.stringify({
-          type: ['container'],
-          event: ['oom', 'die'],
-          label: [`${CONTAINER_LABELS.owner}=${owner}`],
-        })
+        // Podman sends nothing where two kinds of events are asked for.
+        const label = [`${CONTAINER_LABELS.owner}=${owner}`]
+        const filters = JSON.stringify({ type: ['container'], label })
         const query = { filters, ...(since === null ? {} : { since: (since / 1e9).toFixed(9) }) }
         const response = await this.#client.request('GET', '/events', { query, signal, timeoutMs: null })
         this.#isWatched = true
@@ -257,8 +255,10 @@ export class DockerEngine implements Engine {
           if (typeof timeNano === 'number') since = timeNano + 1
           const { ID, Attributes } = fieldsOf(Actor)
           const id = String(ID)
-          if ((Action ?? status) === 'oom') short.add(id)
-          else ended(id, describeEnd(Number(fieldsOf(Attributes).exitCode ?? -1), short.delete(id)))
+          const action = Action ?? status
+          if (action === 'oom') short.add(id)
+          else if (action === 'die')
+            ended(id, describeEnd(Number(fieldsOf(Attributes).exitCode ?? -1), short.delete(id)))
         }
       } catch (error) {
         if (!signal.aborted) this.#options.logger.debug('the events of the engine have ended', { error })
