@@ -284,6 +284,7 @@ export function engineFaultTests(rig: () => EngineRig): void {
         const containers = () => rig().containers(ownerOf(dataDir))
         await until('all to be gone', async () => (await containers()).length === 0, 20_000)
         const driver = rig().driver(dataDir)
+        await driver.takeStock([], []).end()
         const handle = { ...(await driver.create('srv_x')), storage, server: 'srv_host' }
         expect(Buffer.from(await driver.workspace(handle).read('file')).toString()).toBe('kept\n')
         await driver.destroy(handle)
