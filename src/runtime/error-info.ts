@@ -3,6 +3,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** Returns a text as one that another sentence may follow: with a full stop, unless it has a mark of its own. */
+export function sentence(text: string): string {
+  const said = text.trim().replace(/:$/, '')
+  return /[.!?]$/.test(said) ? said : `${said}.`
+}
+
 /** Returns the code of a system error, such as `ENOENT`, or of one of SQLite; undefined for any other. */
 export function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && 'code' in error ? error.code : undefined

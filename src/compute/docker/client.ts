@@ -1,5 +1,5 @@
 import { accessSync, constants } from 'node:fs'
-import { codeOf, messageOf } from '../../runtime/error-info.ts'
+import { codeOf, messageOf, sentence } from '../../runtime/error-info.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { Slots } from '../../runtime/slots.ts'
 import { pause } from '../../runtime/wait.ts'
@@ -270,7 +270,7 @@ export class DockerClient {
     try {
       await this.#reach()
     } catch (error) {
-      const reason = messageOf(error).replace(/\.?$/, '.')
+      const reason = sentence(messageOf(error))
       throw new EngineUnreachable(`${this.#name} cannot be reached: ${reason}`, { cause: error })
     }
   }

@@ -1,4 +1,4 @@
-import { messageOf } from '../../runtime/error-info.ts'
+import { messageOf, sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, objectsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import {
@@ -417,7 +417,7 @@ export async function explained<T>(name: string, what: string, act: () => Promis
 }
 
 function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {
-  const said = message.replace(/\.?$/, '.')
+  const said = sentence(message)
   if (/no space left on device/i.test(message))
     return `${name} could not ${what}, because its disk is full. Free space there, for example with "docker system prune".`
   const remedy = status >= 500 ? ' Look at the log of the engine.' : ''

@@ -1,4 +1,4 @@
-import { messageOf } from '../../runtime/error-info.ts'
+import { messageOf, sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { pause } from '../../runtime/wait.ts'
@@ -222,7 +222,7 @@ export class KubernetesClient {
       }
       const response = await fetch(this.#access.server + path, init).catch((error: unknown) => {
         throw new ComputeError(
-          `The API server ${this.#access.server} does not respond: ${messageOf(error).replace(/\.?$/, '.')} Check that it runs and that berth reaches it.`,
+          `The API server ${this.#access.server} does not respond: ${sentence(messageOf(error))} Check that it runs and that berth reaches it.`,
           { cause: error },
         )
       })

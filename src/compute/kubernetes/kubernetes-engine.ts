@@ -1,5 +1,5 @@
 import type { KubernetesConfig } from '../../config/compute.ts'
-import { messageOf } from '../../runtime/error-info.ts'
+import { messageOf, sentence } from '../../runtime/error-info.ts'
 import { isObject } from '../../runtime/is-object.ts'
 import { within } from '../../runtime/wait.ts'
 import {
@@ -38,7 +38,6 @@ import {
   isUnreachable,
   type Pod,
   REMOVED,
-  sentence,
   startFailureOf,
   unscheduledReasonOf,
 } from './pod.ts'

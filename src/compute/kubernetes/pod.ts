@@ -1,3 +1,4 @@
+import { sentence } from '../../runtime/error-info.ts'
 import type { EngineInstance } from '../engine/engine.ts'
 import { labelsFromText } from '../engine/names.ts'
 import type { KubernetesObject } from './client.ts'
@@ -131,6 +132,3 @@ const statusesOf = ({ status }: Pod): ContainerStatus[] => [
 
 const conditionOf = ({ status }: Pod, type: string): Condition | undefined =>
   status.conditions?.find((condition) => condition.type === type)
-
-/** Ends a text with a full stop. */
-export const sentence = (text: string): string => text.trim().replace(/[.:]?$/, '.')

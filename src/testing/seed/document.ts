@@ -12,6 +12,7 @@ import {
   type YAMLError,
 } from 'yaml'
 import { StartupError } from '../../errors.ts'
+import { messageOf, sentence } from '../../runtime/error-info.ts'
 import { describePlaced, placeWords, type TextPlace } from '../../runtime/validation/json-document.ts'
 import { JsonReader } from '../../runtime/validation/json-reader.ts'
 import type { ValidationError } from '../../runtime/validation/validation-error.ts'
@@ -67,7 +68,7 @@ export function readFixturesDocument(path: string): FixturesDocument {
     value = document.toJS()
   } catch (error) {
     // Aliases that multiply each other.
-    throw errorAt(0, sentence(error instanceof Error ? error.message : String(error)))
+    throw errorAt(0, sentence(messageOf(error)))
   }
   return {
     path,
@@ -115,5 +116,3 @@ function offsetOf(document: Document.Parsed, { path, kind }: ValidationError): n
 }
 
 const startOf = (node: unknown): number | undefined => (isNode(node) ? node.range?.[0] : undefined)
-
-const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`)
