@@ -708,6 +708,28 @@ test('an extension of PHP that is missing is a need of a first page and of a dat
   await expect(plans(database)).rejects.toThrow('needs the PHP extension sqlite3 (lib/db.php)')
 })
 
+test('a version with three numbers is a need of a Go that can neither read nor fetch it', async () => {
+  const plans = async (version: string, setting: string) => {
+    using folder = new Folder({
+      'go.mod': `module a\n\ngo ${version}\n`,
+      'main.go': 'package main\n\nfunc main() {}\n',
+    })
+    const [go] = await having('go').toolchains('go')
+    return await folder.plan({
+      ...having('go'),
+      toolchains: async () => (go === undefined ? [] : [{ ...go, version: '1.19.8' }]),
+      check: async () => ({ works: true, version: '1.19.8', output: setting }),
+    })
+  }
+  await expect(plans('1.99.0', '\n')).rejects.toThrow('needs Go 1.99.0 (go.mod), and the server has 1.19.8')
+  expect((await plans('1.21', '\n')).warnings).toEqual([
+    'go.mod asks for Go 1.21; 1.19.8 is the nearest here.',
+  ])
+  expect((await plans('1.99.0', 'auto\n')).warnings).toEqual([
+    'go.mod asks for Go 1.99.0; 1.19.8 is the nearest here.',
+  ])
+})
+
 test('directories of databases that settings of Django name are made, if the source has none', async () => {
   const started = async (files: Record<string, string>) => {
     using folder = new Folder({

@@ -102,12 +102,14 @@ const unsureOf = (app: GoProgram, programs: readonly GoProgram[]): string => {
 
 /** Returns the versions that go.mod, go.work and version managers ask for. Newer ones than a module asks for are fine. */
 async function toolsOf(directory: SourceDirectory, module: string, machine: Machine): Promise<ToolNeed[]> {
-  // Go fetches a version itself unless a variable forbids it.
+  // Go fetches a version itself unless a variable forbids it. Before 1.21 it knows no such variable, and fails at a version with
+  // three numbers; others it tries.
   const setting = await machine.check('go', ['env', 'GOTOOLCHAIN'])
-  const isStrict = setting.works && setting.output?.trim() === 'local'
+  const fetches = setting.works ? setting.output?.trim() : undefined
   const wishes: ToolNeed[] = []
   const add = (text: string, file: string): void => {
     const least = /^go[ \t]+(\d[\w.]*)/m.exec(text)?.[1]
+    const isStrict = fetches === 'local' || (fetches === '' && /^\d+\.\d+\.\d/.test(least ?? ''))
     if (least !== undefined) wishes.push(atLeast('go', least, file, isStrict))
     const likely = /^toolchain[ \t]+go(\d[\w.]*)/m.exec(text)?.[1]
     if (likely !== undefined) wishes.push(atLeast('go', likely, file, false))
