@@ -16,6 +16,7 @@
  */
 
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { ComputeName } from '../config/compute.ts'
 import type { Logger } from '../runtime/logger.ts'
 import { once } from '../runtime/once.ts'
 import { base62, systemRandom } from '../runtime/random.ts'
@@ -35,6 +36,7 @@ export {
   type ComputeDriver,
   type DriverName,
   type Enforced,
+  type FileLoss,
   type IsolationName,
   kindOf,
   type Limits,
@@ -46,13 +48,23 @@ export {
   type ServerHandle,
   type ServerWish,
 } from './driver.ts'
-export type { ComputeDependencies, SelectedDriver, ServerProvisions } from './drivers.ts'
+export type { ComputeDependencies, DriverChoice, SelectedDriver, ServerProvisions } from './drivers.ts'
 export { TOOLS_PATH } from './engine/engine.ts'
-export { computeOf, ownImage, wishOf } from './engine/names.ts'
+export { computeOf, filesElsewhere, ownImage, wishOf } from './engine/names.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'
 export type { ProvidedNetwork } from './local/network/server-network.ts'
+
+/** Where servers may be, as a person names it. */
+export interface PlaceChoice {
+  readonly compute: ComputeName
+  /** The address of a Docker engine; null for the configured one. */
+  readonly address: string | null
+}
+
+/** Makes a driver of another place than the one that servers run on. Throws StartupError for one that cannot be used. */
+export type OpenPlace = (choice: PlaceChoice) => Promise<ComputeDriver>
 
 /** Loads the drivers of this machine, and what selects one of them. */
 export const loadDrivers = () => import('./drivers.ts')
@@ -213,6 +225,11 @@ export class Compute {
       this.#asides.delete(aside)
       await this.#remove(aside)
     }
+  }
+
+  /** Makes another empty workspace for a server, as `ComputeDriver.create` does. */
+  create(serverId: string, wish: ServerWish, storageBytes: number): Promise<ServerHandle> {
+    return this.#driver.create(serverId, wish, storageBytes)
   }
 
   /** Returns a server's files, whether it runs or not. */

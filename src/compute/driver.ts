@@ -108,6 +108,14 @@ export function kindOf(driver: DriverName): { compute: ComputeName; isolation: I
   return { compute: 'local', isolation: driver === 'seatbelt' ? 'seatbelt (untested)' : driver }
 }
 
+/** A server whose files cannot be had any more. */
+export interface FileLoss {
+  /** Why, a sentence. */
+  readonly cause: string
+  /** What it has on its engine, which stays, each with the command by which a person removes it. */
+  readonly left: readonly { readonly name: string; readonly remedy: string }[]
+}
+
 /** One way to run servers' code and keep their files. Implementations pass the suite in test/compute/conformance.ts. */
 export interface ComputeDriver {
   readonly name: DriverName
@@ -144,6 +152,12 @@ export interface ComputeDriver {
 
   /** Returns what is known of where the server is. */
   placement(handle: ServerHandle): Placement
+
+  /**
+   * Returns why the server's files cannot be had any more, as when the node that has them is lost; null if they can. A driver
+   * without it has them as long as `checkFiles` resolves. Throws `ComputeError` if they are there, and cannot be reached.
+   */
+  lossOf?(handle: ServerHandle): Promise<FileLoss | null>
 
   /** Removes what is in the server's caches, to make room; its programs may be writing there. */
   emptyCaches(handle: ServerHandle): Promise<void>

@@ -139,6 +139,8 @@ export const CONTROL_OPERATIONS = {
   'control.faults.delete': 'DELETE /_berth/faults/{faultId}',
   'control.servers.export': 'GET /_berth/servers/{serverId}/export',
   'control.servers.import': 'POST /_berth/servers/import',
+  'control.servers.move': 'POST /_berth/servers/{serverId}/move',
+  'control.servers.recover': 'POST /_berth/servers/{serverId}/recover',
   'control.serverNetwork.get': 'GET /_berth/servers/{serverId}/network',
   'control.serverNetwork.update': 'PATCH /_berth/servers/{serverId}/network',
   'control.serverFaults.list': 'GET /_berth/servers/{serverId}/fault',

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentLoader, type FileScenario, ScenarioStore } from '../agents/agents.ts'
-import { type ComputeDriver, kindOf, type Sender } from '../compute/compute.ts'
+import { type ComputeDriver, kindOf, type OpenPlace, type Sender } from '../compute/compute.ts'
 import { Emulators } from '../compute/emulators/emulators.ts'
 import type { Config } from '../config/config.ts'
 import type { SiteRoutes } from '../hosting/hosting.ts'
@@ -64,6 +64,8 @@ export interface ServiceDependencies {
   database: Database
   cipher: Cipher
   driver: ComputeDriver
+  /** Opens where servers may be besides what the driver runs them on. */
+  openPlace: OpenPlace
   /** The plan of accounts without their own. */
   plan: AccountPlan
   /** Where the time of a kill is found; null if this system has no place for it. */
@@ -119,6 +121,7 @@ export function createServices(dependencies: ServiceDependencies) {
     /** For requests to inboxes. */
     inboxIds: base.inboxIds,
     compute,
+    openPlace: dependencies.openPlace,
     faults: base.faults,
     servers: onServers.servers,
     /** Finds where the program is that sent a request; unknown if the connection is closed. */

@@ -15,9 +15,12 @@
 
 import {
   type ComputeDependencies,
+  type ComputeDriver,
+  type DriverChoice,
   type IsolationName,
   kindOf,
   loadDrivers,
+  type OpenPlace,
   type SelectedDriver,
   type ServerProvisions,
 } from '../compute/compute.ts'
@@ -192,29 +195,28 @@ async function start(
       await mainPort.provide(network)
     },
   }
-  const selecting = selectDriver({
-    ...config,
-    local: localDrivers({
-      ...dependencies,
-      ...forServers,
-      variables: environment,
-      dataDir: dataDirectory.path,
-      outbound: { mode: config.outbound, hosts: config.outboundHosts },
-      machinePorts: config.serverHosts,
-      projectPorts: config.projectPorts,
-      allowUnixSockets: config.allowUnixSockets,
-    }),
-    open: (compute) =>
-      openEngine(compute, {
-        ...forServers,
-        config,
-        logger,
-        version,
-        variables: environment,
-        dataDir: dataDirectory.path,
-        ephemeral: data.isEphemeral,
-      }),
+  const local = localDrivers({
+    ...dependencies,
+    ...forServers,
+    variables: environment,
+    dataDir: dataDirectory.path,
+    outbound: { mode: config.outbound, hosts: config.outboundHosts },
+    machinePorts: config.serverHosts,
+    projectPorts: config.projectPorts,
+    allowUnixSockets: config.allowUnixSockets,
   })
+  const forEngines = {
+    ...forServers,
+    ...{ logger, version, variables: environment, dataDir: dataDirectory.path, ephemeral: data.isEphemeral },
+  }
+  const openPlace: OpenPlace = async ({ compute, address }) => {
+    // Files of servers of this machine are the same for each isolation.
+    if (compute === 'local') return local[0] as ComputeDriver
+    const engine = address === null ? config.engine : { ...config.engine, address }
+    return (await openEngine(compute, { ...forEngines, config: { ...config, engine } })).driver
+  }
+  const open: DriverChoice['open'] = (compute) => openEngine(compute, { ...forEngines, config })
+  const selecting = selectDriver({ ...config, local, open })
   onRelease(async () => {
     const selected = await selecting.catch(() => null)
     await selected?.driver.close?.()
@@ -238,6 +240,7 @@ async function start(
     clock,
     dataDirectory,
     selected,
+    openPlace,
     plan,
     heartbeat: data.heartbeat,
     fixtures,

@@ -248,12 +248,13 @@ export class InstanceState implements StateOperations {
   ): Promise<void> {
     const { dataDirectory, clock } = this.#dependencies
     await this.#clearing
+    const hasElsewhere = this.#hasElsewhere
     const swap = new StateSwap(dataDirectory.path)
     let state: ClockState | undefined
     try {
       state = await fill(swap.staging)
       // It notes what the present servers have elsewhere.
-      if (!this.#driver.keepsFilesHere) openDatabase(join(swap.staging, 'berth.db')).close()
+      if (hasElsewhere) openDatabase(join(swap.staging, 'berth.db')).close()
       swap.ready(this.#kept.map((id) => join(SERVERS, id)))
     } catch (error) {
       await this.#clear(swap)
@@ -262,7 +263,7 @@ export class InstanceState implements StateOperations {
     await this.#gate.whileClosed(async () => {
       try {
         await this.#end()
-        await this.#noteReplaced(join(swap.staging, 'berth.db'))
+        if (hasElsewhere) await this.#noteReplaced(join(swap.staging, 'berth.db'))
         swap.commit()
         await clock.begin(state)
         await this.#begin(by, first).catch(async () => {
@@ -319,9 +320,15 @@ export class InstanceState implements StateOperations {
 
   /** Has the next state remove what the servers of the present one have elsewhere, once it is in effect. */
   async #noteReplaced(next: string): Promise<void> {
-    if (this.#driver.keepsFilesHere) return
     const { noteReplaced } = await import('./carried-files.ts')
     noteReplaced(this.#dependencies.dataDirectory.database, next)
+  }
+
+  /** Whether the present servers may have something that is not in the data directory. */
+  get #hasElsewhere(): boolean {
+    if (!this.#driver.keepsFilesHere) return true
+    const { records } = this.#generation.services.servers
+    return [...records.placed(), ...records.deleted()].some(({ handle }) => handle.kind !== 'local')
   }
 
   get #driver(): ComputeDriver {

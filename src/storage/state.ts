@@ -168,6 +168,27 @@ export function serversIn(path: string): string[] {
   )
 }
 
+/**
+ * Returns the handles of the servers of a data directory on which no berth runs, as JSON: of those that it has, and of files
+ * that are to be removed, which are none while another state is about to take its place.
+ *
+ * @throws the system's error if it cannot be read
+ */
+export function handlesIn(path: string): { needed: string[]; doomed: string[] } {
+  using sqlite = openToRead(join(path, 'berth.db'))
+  const handles = (query: string): string[] =>
+    sqlite
+      .query<{ handle: string }, []>(query)
+      .all()
+      .map(({ handle }) => handle)
+  return {
+    needed: handles('SELECT handle FROM servers'),
+    doomed: existsSync(swapPaths(path).decided)
+      ? []
+      : handles('SELECT handle FROM deleted_servers WHERE id NOT IN (SELECT id FROM servers)'),
+  }
+}
+
 /** Opens a database without leaving files beside it: SQLite would make those of the write-ahead log, and keep them. */
 function openToRead(path: string): Sqlite {
   if (existsSync(`${path}-wal`)) return new Sqlite(path, { readonly: true })

@@ -47,6 +47,8 @@ const VERBS: Readonly<Record<string, string | { none: string }>> = {
   'control.faults.delete': 'faults delete',
   'control.servers.export': 'servers export',
   'control.servers.import': 'servers import',
+  'control.servers.move': 'servers move',
+  'control.servers.recover': 'servers recover',
   'control.serverNetwork.get': 'servers network',
   'control.serverNetwork.update': 'servers network',
   'control.serverFaults.list': 'faults server',

@@ -1,15 +1,17 @@
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { UsageError } from '../../errors.ts'
 import type { ResponseOf } from '../../route-client/client.ts'
 import { codeOf } from '../../runtime/error-info.ts'
 import { action } from '../command.ts'
+import { askYes } from '../confirm.ts'
 import type { CopyProgress } from '../copy/progress.ts'
 import { CommandError } from '../errors.ts'
 import { untilInterrupted } from '../interrupt.ts'
 import { unreadable } from '../local-file.ts'
 import { choiceOption, flag, textOption } from '../options.ts'
 import { count, formatBytes, printable } from '../output.ts'
-import type { ProcessContext } from '../process-context.ts'
+import { isInteractive, type ProcessContext } from '../process-context.ts'
 
 /** The media type of archives of servers. */
 const ARCHIVE_TYPE = 'application/x-tar'
@@ -162,3 +164,81 @@ async function writeNew(
     await rm(part, { force: true })
   }
 }
+
+/** `berth servers move` */
+export const moveServer = action({
+  usage: 'move [SERVER]',
+  operations: ['control.servers.move'],
+  description: 'move its files to this machine, a Docker engine or a cluster',
+  access: 'control',
+  options: { to: textOption('ENGINE', "local, docker, kubernetes, or an engine's address") },
+  help: `
+One of the two places is what the running berth runs servers on; the other is
+opened with its options. The server stops. Its files are removed from where
+they were once the copy was compared with them, by hash. Id, projects and tasks
+stay.
+
+  berth serve --compute docker     on data whose servers were of this machine
+  berth servers move shop --to docker
+`,
+  async run({ options: { to }, connect, server, print }) {
+    if (to === undefined) throw new UsageError('Say where to: --to local, docker, kubernetes or an address.')
+    const client = await connect()
+    const moved = await client.call('control.servers.move', {
+      params: { serverId: await server() },
+      body: { to },
+    })
+    const { compute } = await client.call('control.health')
+    return print(moved, ({ id, from, to, files, bytes, removed }) =>
+      [
+        `Moved ${id} from ${from} to ${to}: ${count(files, 'file')}, ${formatBytes(bytes)}, compared by hash.\n`,
+        removed ? '' : `Its files are still on ${from}, too: the next start removes them there.\n`,
+        compute === to ? '' : `It runs again when berth is started with --compute ${to}.\n`,
+      ].join(''),
+    )
+  },
+})
+
+/** `berth servers recover` */
+export const recoverServer = action({
+  usage: 'recover [SERVER]',
+  operations: ['control.servers.recover'],
+  description: 'give it new files if its node or engine is gone for good',
+  access: 'control',
+  options: {
+    from: textOption('FILE', 'fill them from an archive of export'),
+    yes: flag('do it without the question'),
+  },
+  help: `
+Refused while the node responds or the engine has its files. What is lost is
+said: all files, or what changed after the export. Nothing of the old ones is
+deleted: the command prints how to remove what is left.
+
+  berth servers recover shop --from shop.tar --yes
+`,
+  run: ({ session: { context }, options: { from, yes }, connect, server, print }) =>
+    untilInterrupted(async (signal) => {
+      const client = await connect()
+      const serverId = await server()
+      const loss = `${serverId} is given ${from === undefined ? 'an empty workspace' : `the files of ${printable(from)}`} in place of its own.`
+      if (yes !== true) {
+        if (!isInteractive(context)) throw new CommandError(`${loss} Add --yes to do it.`)
+        if (!(await askYes(`${loss} Go on?`, context))) throw new CommandError('Nothing was changed.')
+      }
+      const { CopyProgress } = await import('../copy/progress.ts')
+      using progress = new CopyProgress(context.stderr)
+      const recovered = await client.call('control.servers.recover', {
+        params: { serverId },
+        bytes: from === undefined ? undefined : await readArchive(from, context, progress),
+        signal,
+      })
+      progress[Symbol.dispose]()
+      return print(recovered, ({ id, cause, lost, files, bytes, left }) =>
+        [
+          `${printable(cause)}\n${printable(lost)} ${id} has ${count(files, 'file')} now, ${formatBytes(bytes)}.\n`,
+          left.length === 0 ? '' : 'What is left of the old ones stays until you remove it:\n',
+          ...left.map(({ remedy }) => `  ${printable(remedy)}\n`),
+        ].join(''),
+      )
+    }),
+})

@@ -8,7 +8,7 @@ import type { Named, NameWords } from '../names.ts'
 import { choiceOption, flag, repeatedOption, textOption } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
 import type { Column } from '../table.ts'
-import { exportServer, importServer } from './server-transfers.ts'
+import { exportServer, importServer, moveServer, recoverServer } from './server-transfers.ts'
 
 const TIERS = ['small', 'medium', 'large'] as const satisfies readonly Server['tier'][]
 const WORDS: NameWords = {
@@ -237,6 +237,8 @@ Examples:
     }),
     exportServer,
     importServer,
+    moveServer,
+    recoverServer,
     act('start', 'wake a sleeping server'),
     act('stop', 'end all its processes'),
     act('restart', 'stop, then start'),

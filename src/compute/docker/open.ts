@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
 import { homeDirectory } from '../../runtime/home-directory.ts'
+import { digestOf } from '../engine/names.ts'
 import type { OpenOptions, ReachableEngine } from '../engine/open.ts'
 import { describeAddress, findEngine, tlsFor } from './address.ts'
 import { DockerClient } from './client.ts'
@@ -37,7 +38,7 @@ export function findClient(
   const { address } = found
   const name = `The engine at ${describeAddress(address)}`
   if (address.kind === 'ssh') {
-    const path = join(directory, 'ssh.sock')
+    const path = join(directory, `ssh-${digestOf(name, 8)}.sock`)
     const tunnel = new SshTunnel(address, path)
     return {
       client: new DockerClient({ kind: 'unix', path }, name, null, () => tunnel.open()),

@@ -5,6 +5,7 @@ import { STAGED } from '../../storage/state.ts'
 import { holdsInodes } from '../../system/files.ts'
 import {
   type ComputeDriver,
+  type FileLoss,
   type Limits,
   NO_WISH,
   type Placement,
@@ -16,6 +17,7 @@ import {
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
+import { ServerDirectories } from '../local/server-directories.ts'
 import { StagingArea } from '../local/staging.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { RemoteWorkspace } from '../remote/workspace.ts'
@@ -26,11 +28,12 @@ import {
   type Engine,
   EXECUTABLE_PATH,
   IMAGE_PATH,
+  StorageLost,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from './engine.ts'
 import { EngineServer, type ServerContext } from './engine-server.ts'
-import { type EngineHandle, engineHandle, isEngineHandle, newName } from './names.ts'
+import { type EngineHandle, engineHandle, isEngineHandle, newName, removalOf } from './names.ts'
 import { EngineNotes } from './owner.ts'
 
 /** The size of a storage whose server's limits are not known yet. */
@@ -189,6 +192,43 @@ export class EngineDriver implements ComputeDriver {
     return { image: image ?? this.#options.image, root, ...this.#server(handle).where }
   }
 
+  async lossOf(handle: ServerHandle): Promise<FileLoss | null> {
+    const ours = engineHandle(handle, this.name)
+    const cause = await this.#causeOfLoss(ours)
+    return cause === null ? null : { cause, left: await this.#leftOf(ours) }
+  }
+
+  async #causeOfLoss(handle: EngineHandle): Promise<string | null> {
+    const { engine, name } = this.#options
+    const { storage, server, engine: id } = handle
+    if ((await engine.identify()) !== id) return `They are on another engine than ${name}.`
+    if (!(await engine.hasStorage(storage))) return `${name} has no volume ${storage} any more.`
+    const lost = await engine.lostNode?.({ owner: this.#notes.owner, server }, storage)
+    if (typeof lost === 'string') return lost
+    try {
+      await this.workspace(handle).stat('.')
+      return null
+    } catch (error) {
+      if (error instanceof StorageLost) return error.message
+      throw error
+    }
+  }
+
+  /** Lists what the engine has of a server. */
+  async #leftOf({ storage, server, engine: id }: EngineHandle): Promise<FileLoss['left']> {
+    const { engine } = this.#options
+    if ((await engine.identify()) !== id) return []
+    const { instances, storages } = await engine.list(this.#notes.owner)
+    return [
+      ...instances
+        .filter(({ labels }) => labels.server === server)
+        .map(({ name }) => ({ name, remedy: removalOf(engine.name, 'instance', name) })),
+      ...storages
+        .filter(({ name }) => name === storage)
+        .map(({ name }) => ({ name, remedy: removalOf(engine.name, 'storage', name) })),
+    ]
+  }
+
   async emptyCaches(handle: ServerHandle): Promise<void> {
     await this.#server(handle).emptyCaches()
   }
@@ -234,6 +274,8 @@ export class EngineDriver implements ComputeDriver {
   }
 
   async destroy(handle: ServerHandle): Promise<void> {
+    // Those of a server that was moved here: whatever runs servers, the data directory is this one.
+    if (handle.kind === 'local') return new ServerDirectories(this.#options.dataDir).destroy(handle)
     const { storage, engine: id } = engineHandle(handle, this.name)
     await this.#checkEngine(id)
     await this.#server(handle).remove()
@@ -277,11 +319,11 @@ export class EngineDriver implements ComputeDriver {
   }
 
   /** The engine would make a new volume in the place of one that it does not have. */
-  async #check({ storage, engine: id }: EngineHandle): Promise<void> {
+  async #check({ storage, server, engine: id }: EngineHandle): Promise<void> {
     await this.#checkEngine(id)
     if (await this.#options.engine.hasStorage(storage)) return
     throw new ComputeError(
-      `The server's files are gone: ${this.#options.name} has no volume ${storage}. Someone has removed it; delete the server, or restore a snapshot.`,
+      `The server's files are gone: ${this.#options.name} has no volume ${storage}. Someone has removed it; delete the server, restore a snapshot, or give it an empty one: berth servers recover ${server}.`,
     )
   }
 
@@ -289,7 +331,7 @@ export class EngineDriver implements ComputeDriver {
     const { engine, name } = this.#options
     if ((await engine.identify()) === id) return
     throw new ComputeError(
-      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine.`,
+      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover.`,
     )
   }
 

@@ -1,4 +1,5 @@
 import type { Limits } from '../driver.ts'
+import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
 
 /** Engines that servers run on. */
@@ -39,6 +40,12 @@ export interface Engine {
   /** Reports whether there is a storage of this name. */
   hasStorage(name: string): Promise<boolean>
 
+  /**
+   * Returns why the machine on which a storage is used cannot be reached, a sentence; null if it can or nothing uses the
+   * storage. An engine of one machine has no such operation.
+   */
+  lostNode?(labels: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<string | null>
+
   /** Starts an instance. `connect` is called next; until it resolves, process 1 may still be about to run. */
   run(spec: InstanceSpec): Promise<EngineInstance>
 
@@ -65,6 +72,9 @@ export interface Engine {
    */
   watch(owner: string, ended: (id: string, reason: string) => void): Disposable
 }
+
+/** No machine that can be reached has a storage. */
+export class StorageLost extends ComputeError {}
 
 /** Outcome of `Engine.probe`. */
 export type EngineProbe =

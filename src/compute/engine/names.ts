@@ -1,3 +1,4 @@
+import { basename } from 'node:path'
 import type { ComputeName } from '../../config/compute.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
@@ -24,9 +25,15 @@ export interface EngineHandle extends ServerHandle {
 /** Returns a handle as what a driver of an engine made. Throws `ComputeError` if another kind of driver did. */
 export function engineHandle(handle: ServerHandle, compute: EngineName): EngineHandle {
   if (isEngineHandle(handle) && handle.compute === compute) return handle
-  const maker = handle.kind === 'engine' ? String(handle.compute) : handle.kind
-  throw new ComputeError(
-    `The server was made with --compute ${maker}, and this berth runs with --compute ${compute}. Start berth with --compute ${maker}.`,
+  throw filesElsewhere(handle, compute)
+}
+
+/** Returns the error of a server whose files are where another compute has them. @param here what this berth runs with */
+export function filesElsewhere(handle: ServerHandle, here: ComputeName): ComputeError {
+  const there = computeOf(handle)
+  const id = isEngineHandle(handle) ? handle.server : basename(String(handle.folder))
+  return new ComputeError(
+    `The server's files are where --compute ${there} keeps them, and this berth runs with --compute ${here}. Move them: berth servers move ${id} --to ${here}. Or start berth with --compute ${there}.`,
   )
 }
 
@@ -75,5 +82,11 @@ export function labelsFromText(names: LabelNames, labels: unknown): EngineLabels
 }
 
 /** Returns the first hex digits of the hash of a text. */
-export const digestOf = (text: string, digits: 16 | 32): string =>
+export const digestOf = (text: string, digits: 8 | 16 | 32): string =>
   new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, digits)
+
+/** Returns the command by which a person removes an instance or a storage of an engine. */
+export function removalOf(engine: EngineName, kind: 'instance' | 'storage', name: string): string {
+  if (engine === 'kubernetes') return `kubectl delete ${kind === 'instance' ? 'pod' : 'pvc'} ${name}`
+  return kind === 'instance' ? `docker rm -f ${name}` : `docker volume rm ${name} ${name}-caches`
+}

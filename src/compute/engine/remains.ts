@@ -1,9 +1,10 @@
-import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
+import { fieldsOf } from '../../runtime/is-object.ts'
 import { createLogger } from '../../runtime/logger.ts'
-import { serversIn } from '../../storage/state.ts'
+import { handlesIn } from '../../storage/state.ts'
 import { NO_PROVISIONS, openEngine } from '../drivers.ts'
 import type { Engine, EngineInventory, EngineName } from './engine.ts'
+import { removalOf } from './names.ts'
 import { EngineNotes } from './owner.ts'
 
 /** A data directory on which no berth runs. */
@@ -63,7 +64,7 @@ export async function findEngineRemains(
     const inventory = await engine.list(notes.owner)
     found.push(
       ...instancesOf(engine, inventory, ended),
-      ...storagesOf(engine, inventory, ended, blankOf(notes, inventory, ended)),
+      ...storagesOf(engine, inventory, ended, blankOf(notes, ended)),
     )
   }
   return found
@@ -77,7 +78,7 @@ const instancesOf = (engine: Engine, { instances }: EngineInventory, { path }: E
       name: instance.name,
       server: instance.labels.server,
       dataDir: path,
-      remedy: isPod ? `kubectl delete pod ${instance.name}` : `docker rm -f ${instance.name}`,
+      remedy: removalOf(engine.name, 'instance', instance.name),
       remove: () => engine.remove(instance),
     }
   })
@@ -97,7 +98,7 @@ const storagesOf = (
         name,
         server: labels.server,
         dataDir: path,
-        remedy: isClaim ? `kubectl delete pvc ${name}` : `docker volume rm ${name} ${name}-caches`,
+        remedy: removalOf(engine.name, 'storage', name),
         remove: async () => {
           await engine.removeStorage(name)
           new EngineNotes(path).end(name)
@@ -105,17 +106,23 @@ const storagesOf = (
       }
     })
 
-/** Returns the storages that were made for servers which were not created. */
-function blankOf(notes: EngineNotes, { storages }: EngineInventory, { path }: EndedDirectory): Set<string> {
-  const { begun } = notes
-  if (begun.size === 0) return new Set()
+/** Returns the storages that no server has: those of a creation that did not end, and those that were to be removed. */
+function blankOf({ begun }: EngineNotes, { path }: EndedDirectory): Set<string> {
   try {
-    const servers = new Set(serversIn(join(path, 'berth.db')))
-    return new Set(
-      storages.flatMap(({ name, labels }) => (begun.has(name) && !servers.has(labels.server) ? [name] : [])),
-    )
+    const { needed, doomed } = handlesIn(path)
+    const owned = storagesIn(needed)
+    const removed = storagesIn(doomed)
+    return new Set([...begun, ...removed].filter((name) => !owned.has(name)))
   } catch {
     // Whose they are is unknown. A start reports what is wrong with the database.
     return new Set()
   }
 }
+
+const storagesIn = (handles: readonly string[]): Set<string> =>
+  new Set(
+    handles.flatMap((text) => {
+      const { storage } = fieldsOf(JSON.parse(text))
+      return typeof storage === 'string' ? [storage] : []
+    }),
+  )

@@ -6,10 +6,12 @@ import {
   type Engine,
   type EngineInstance,
   type EngineInventory,
+  type EngineLabels,
   type EngineProbe,
   EXECUTABLE_PATH,
   type InstanceSpec,
   LISTEN_PATH,
+  StorageLost,
   type StorageSpec,
 } from '../engine/engine.ts'
 import { digestOf, labelsFromText } from '../engine/names.ts'
@@ -286,7 +288,7 @@ export class KubernetesEngine implements Engine {
       const waitedMs = performance.now() - began
       const unscheduled = unscheduledReasonOf(pod)
       if (unscheduled !== null && waitedMs > UNSCHEDULED_MS)
-        throw new ComputeError(
+        throw new (/taint|affinity/.test(unscheduled) ? StorageLost : ComputeError)(
           `No node of the cluster takes the server: ${sentence(unscheduled)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
         )
       if (waitedMs > startMs)
@@ -309,10 +311,23 @@ export class KubernetesEngine implements Engine {
    * Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files.
    * While a snapshot is restored, its next files have a pod of their own.
    */
-  async #removeOthers({ storage, labels: { owner, server } }: InstanceSpec): Promise<void> {
+  async #removeOthers({ labels, storage }: InstanceSpec): Promise<void> {
+    for (const pod of await this.#podsOn(labels, storage)) await this.remove(instanceOf(pod))
+  }
+
+  lostNode(labels: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<string | null> {
+    return this.#do('look at the pods of the server', async () => {
+      for (const pod of await this.#podsOn(labels, storage))
+        if (isUnreachable(pod) && !(await this.#isBack(pod))) return unreachable(pod).message
+      return null
+    })
+  }
+
+  /** Returns the pods that have a server's claim. */
+  async #podsOn({ owner, server }: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<Pod[]> {
     const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
     const { items } = await this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query)
-    for (const pod of items) if (claimsOf(pod).includes(storage)) await this.remove(instanceOf(pod))
+    return items.filter((pod) => claimsOf(pod).includes(storage))
   }
 
   /**
@@ -452,6 +467,6 @@ const isStatus = (error: unknown, status: number): boolean =>
   error instanceof KubernetesError && error.status === status
 
 const unreachable = ({ spec }: Pod): ComputeError =>
-  new ComputeError(
-    `The node ${spec.nodeName} does not respond to its cluster, so the server on it cannot be reached. It goes on when the node is back.`,
+  new StorageLost(
+    `The node ${spec.nodeName} does not respond to its cluster, so the server on it cannot be reached. It goes on when the node is back. If it is gone for good: berth servers recover.`,
   )

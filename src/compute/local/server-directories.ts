@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { holdsInodes } from '../../system/files.ts'
 import type { ServerHandle } from '../driver.ts'
+import { filesElsewhere } from '../engine/names.ts'
 import { ComputeError } from '../sandbox.ts'
 import { pinRoot } from './pinned.ts'
 import { STAGING, StagingArea } from './staging.ts'
@@ -58,6 +59,8 @@ export class ServerDirectories {
     if (this.#doomed.has(serverId)) await removal
     if (!SERVER_ID.test(serverId)) throw new ComputeError(`"${serverId}" cannot name a server's directory.`)
     const place = join(this.#servers, serverId)
+    // A move that was killed may have left one.
+    if (this.#isBlank(serverId)) await this.#remove(serverId)
     if (existsSync(place)) throw new ComputeError(`The directory ${place} exists already, and is kept.`)
     // Renamed when it is complete: a directory without the mark is never removed.
     const fresh = join(this.#servers, `${NEW}${serverId}`)
@@ -222,9 +225,7 @@ export class ServerDirectories {
 }
 
 function nameOf(handle: ServerHandle): string {
-  if (!isLocal(handle)) {
-    throw new ComputeError('The server was made by another compute driver, which this berth does not have.')
-  }
+  if (!isLocal(handle)) throw filesElsewhere(handle, 'local')
   return basename(handle.folder)
 }
 

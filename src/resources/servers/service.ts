@@ -1,4 +1,4 @@
-import type { Compute, Limits } from '../../compute/compute.ts'
+import { type Compute, computeOf, filesElsewhere, type Limits, wishOf } from '../../compute/compute.ts'
 import type { Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
 import { BerthError, notFound } from '../../errors.ts'
@@ -200,6 +200,11 @@ export class ServersService {
    */
   compute(caller: Caller, id: string): ServerCompute {
     const { handle, status } = this.getRow(caller, id)
+    const there = computeOf(handle)
+    if (there !== this.images.compute) {
+      const { message: cause } = filesElsewhere(handle, this.images.compute)
+      return { compute: there, ...wishOf(handle), node: null, state: 'unreachable', cause }
+    }
     const { image, root, node, cause } = this.#compute.driver.placement(handle)
     const state = cause === null ? status : 'unreachable'
     return { compute: this.images.compute, image, root, node, state, cause }

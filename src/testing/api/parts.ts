@@ -1,6 +1,6 @@
 import type { AnyElysia } from 'elysia'
 import type { ScenarioStore } from '../../agents/agents.ts'
-import type { Enforced } from '../../compute/compute.ts'
+import type { Enforced, OpenPlace } from '../../compute/compute.ts'
 import type { AgentName } from '../../config/agents.ts'
 import type { ComputeName } from '../../config/compute.ts'
 import type { DescribedOperation } from '../../contract/operation.ts'
@@ -41,6 +41,7 @@ export interface ControlServices extends AccountsDependencies {
   cipher: Cipher
   clock: SteerableClock
   compute: FaultyCompute
+  openPlace: OpenPlace
   /** For ids of requests to the control API. */
   controlIds: Ids
   database: Pick<Database, 'closed'>

@@ -1,4 +1,5 @@
 import { Elysia, status, t } from 'elysia'
+import { ComputeKind } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
 import { integer } from '../../contract/schema.ts'
 import { readWhole } from '../../http/body.ts'
@@ -19,11 +20,15 @@ const ImportQuery = t.Object(
   { additionalProperties: false },
 )
 
+const SIZE = {
+  files: integer({ minimum: 0, description: 'Files and links.' }),
+  bytes: integer({ minimum: 0, description: 'Bytes of their content.' }),
+}
+
 const ImportedServer = t.Object(
   {
     ...CreatedServer.properties,
-    files: integer({ minimum: 0, description: 'Files and links.' }),
-    bytes: integer({ minimum: 0, description: 'Bytes of their content.' }),
+    ...SIZE,
     archived: t.Object(
       {
         id: t.String(),
@@ -37,12 +42,54 @@ const ImportedServer = t.Object(
   { $id: 'ImportedServer' },
 )
 
+const ServerMove = t.Object(
+  {
+    to: t.String({
+      minLength: 1,
+      maxLength: 1_000,
+      description: '`local`, `docker`, `kubernetes`, or the address of a Docker engine.',
+    }),
+  },
+  { $id: 'ServerMove', additionalProperties: false },
+)
+
+const MovedServer = t.Object(
+  {
+    id: t.String(),
+    from: ComputeKind,
+    to: ComputeKind,
+    ...SIZE,
+    removed: t.Boolean({
+      description: 'Whether the files are gone from where they were; if not yet, a later start removes them.',
+    }),
+  },
+  { $id: 'MovedServer' },
+)
+
+const RecoveredServer = t.Object(
+  {
+    id: t.String(),
+    cause: t.String({ description: 'Why its files cannot be had, a sentence.' }),
+    lost: t.String({ description: 'What is lost, a sentence.' }),
+    ...SIZE,
+    left: t.Array(
+      t.Object({
+        name: t.String(),
+        remedy: t.String({ description: 'The command by which a person removes it.' }),
+      }),
+      { description: 'What stays of it on its engine.' },
+    ),
+  },
+  { $id: 'RecoveredServer' },
+)
+
 const ARCHIVE = { type: ARCHIVE_TYPE, description: 'The archive.' }
 
 /** Serves `/_berth/servers`: carries single servers out of the instance and into it. */
 export const serverFilesRoutes = ({ access, instance, services, stopping }: ControlParts) => {
   const { keys, queries } = services
-  const transfers = new ServerTransfers({ ...services, version: instance.version })
+  const { version, ephemeral } = instance
+  const transfers = new ServerTransfers({ ...services, version, ephemeral })
   return new Elysia({ prefix: '/_berth/servers' })
     .use(access)
     .get(
@@ -83,5 +130,35 @@ export const serverFilesRoutes = ({ access, instance, services, stopping }: Cont
         },
         { query: ImportQuery },
       ),
+    )
+    .post(
+      '/:serverId/move',
+      ({ params: { serverId }, body: { to } }) => transfers.move(serverId, to),
+      operation(
+        'control.servers.move',
+        {
+          access: 'admin',
+          summary: 'Move a server to another engine',
+          description:
+            'One of the two places is what this berth runs servers on. The server stops; its files are removed from where they were once the copy was compared with them.',
+          success: { 200: MovedServer },
+          errors: [404, 502],
+        },
+        { body: ServerMove },
+      ),
+    )
+    .post(
+      '/:serverId/recover',
+      ({ params: { serverId }, request }) =>
+        transfers.recover(serverId, request.body === null ? null : readWhole(request.body)),
+      operation('control.servers.recover', {
+        access: 'admin',
+        summary: 'Give a server new files whose own are lost',
+        description:
+          'As when its node or its engine is gone for good: those of an export in the body, else none. Refused while they can be had. What is left of the old ones stays.',
+        takes: ARCHIVE,
+        success: { 200: RecoveredServer },
+        errors: [400, 404, 502],
+      }),
     )
 }
