@@ -3,7 +3,7 @@ import { systemRandom } from '../../runtime/random.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
 import { ComputeError } from '../sandbox.ts'
-import type { DockerClient } from './client.ts'
+import { type DockerClient, EngineRefusal } from './client.ts'
 
 /** The label of an image that berth has made: its version. */
 export const VERSION_LABEL = 'berth.version'
@@ -127,15 +127,21 @@ export class ServerImages {
 export const findImage = (client: DockerClient, reference: string) =>
   client.find(`/images/${encodeURIComponent(reference)}/json`)
 
-/** Has an engine pull an image. Throws `ComputeError`, `EngineRefusal`. */
+/** Has an engine pull an image. Throws `ComputeError`. */
 export async function pullImage(client: DockerClient, reference: string): Promise<void> {
   const [, name = reference, tag] = /^(.*?)(?::([^:/@]+))?$/.exec(reference) ?? []
   const query = { fromImage: name, ...(name.includes('@') ? {} : { tag: tag ?? 'latest' }) }
-  const response = await client.request('POST', '/images/create', { query, timeoutMs: PULL_MS })
+  const failed = (said: string, cause?: unknown): ComputeError =>
+    new ComputeError(
+      `The engine could not pull ${reference}: ${said.replace(/\.?$/, '.')} Check its name, and whether the engine reaches the registry.`,
+      { cause },
+    )
+  const response = await client
+    .request('POST', '/images/create', { query, timeoutMs: PULL_MS })
+    .catch((error) => {
+      throw error instanceof EngineRefusal ? failed(error.message, error) : error
+    })
   // The status is of the beginning; how it ended is in the last lines.
   const failure = /"error":"((?:[^"\\]|\\.)*)"/.exec(await response.text())?.[1]
-  if (failure !== undefined)
-    throw new ComputeError(
-      `The engine could not pull ${reference}: ${JSON.parse(`"${failure}"`)}. Check its name, and whether the engine reaches the registry.`,
-    )
+  if (failure !== undefined) throw failed(JSON.parse(`"${failure}"`))
 }
