@@ -1,12 +1,19 @@
 import { messageOf, sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
+import { Slots } from '../../runtime/slots.ts'
 import { pause } from '../../runtime/wait.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { ClusterAccess } from './kubeconfig.ts'
 
 /** Milliseconds in which the API server has to respond. */
 const RESPONSE_MS = 30_000
+
+/** Requests under way at a time: all servers may be ended at once, and the time of a response runs from its request on. */
+const AT_ONCE = 64
+
+/** Objects in one response to a list: more are asked for in the next request. */
+const PAGE = 500
 
 /** Seconds after which the API server ends a watch, to be asked again: Bun ends a response of 300 s without bytes. */
 const WATCH_SECONDS = 240
@@ -30,6 +37,18 @@ export interface KubernetesObject {
 
 /** A WebSocket of Bun, which can be closed without a word to its peer. */
 export type TerminableWebSocket = WebSocket & { terminate(): void }
+
+/** The objects of a list, as they were at one version. */
+export interface ObjectList<T> {
+  readonly items: readonly T[]
+  readonly version: string
+}
+
+/** One page of a list; `continue` is empty or missing in the last one. */
+interface Page<T> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
+  readonly items: readonly T[]
+}
 
 /** Receives the events of `KubernetesClient.follow`. */
 export interface Followers<T> {
@@ -64,9 +83,13 @@ export class KubernetesError extends ComputeError {
 /** Calls the API server of a cluster by Bun's own fetch, and opens its WebSockets. */
 export class KubernetesClient {
   readonly #access: ClusterAccess
+  readonly #page: number
+  readonly #slots = new Slots(AT_ONCE)
 
-  constructor(access: ClusterAccess) {
+  /** @param page most objects in one response to a list */
+  constructor(access: ClusterAccess, page = PAGE) {
     this.#access = access
+    this.#page = page
   }
 
   /** URL of the API server. */
@@ -81,10 +104,12 @@ export class KubernetesClient {
    * @throws KubernetesError if the server refuses; ComputeError if it does not respond
    */
   async request<T = unknown>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<T> {
-    const response = await this.#fetch(method, path, AbortSignal.timeout(RESPONSE_MS), body)
-    const value = await response.json().catch(() => null)
-    if (response.ok) return value as T
-    throw this.#refusal(response.status, value)
+    return this.#slots.run(async () => {
+      const response = await this.#fetch(method, path, AbortSignal.timeout(RESPONSE_MS), body)
+      const value = await response.json().catch(() => null)
+      if (response.ok) return value as T
+      throw this.#refusal(response.status, value)
+    })
   }
 
   /** Sends a request, and returns null if the object does not exist. */
@@ -94,6 +119,23 @@ export class KubernetesClient {
     } catch (error) {
       if (error instanceof KubernetesError && error.status === 404) return null
       throw error
+    }
+  }
+
+  /**
+   * Lists objects, a page in each request.
+   *
+   * @param path of the list, with a query or none
+   * @throws as `request`; KubernetesError 410 if the list took the server longer than it keeps versions, 5 minutes
+   */
+  async list<T>(path: string): Promise<ObjectList<T>> {
+    const items: T[] = []
+    for (let rest = ''; ; ) {
+      const query = `limit=${this.#page}${rest === '' ? '' : `&continue=${encodeURIComponent(rest)}`}`
+      const page = await this.request<Page<T>>('GET', withQuery(path, query))
+      items.push(...page.items)
+      rest = page.metadata.continue ?? ''
+      if (rest === '') return { items, version: page.metadata.resourceVersion }
     }
   }
 
@@ -113,8 +155,8 @@ export class KubernetesClient {
     while (!signal.aborted) {
       try {
         if (version === null) {
-          const list = await this.request<{ metadata: { resourceVersion: string }; items: T[] }>('GET', path)
-          version = list.metadata.resourceVersion
+          const list = await this.list<T>(path)
+          version = list.version
           if (!signal.aborted) followers.listed(list.items)
         }
         for await (const { type, object } of this.#watch<T>(path, version, signal)) {
@@ -181,7 +223,7 @@ export class KubernetesClient {
     const restart = (): Timer => setTimeout(() => silence.abort(), WATCH_SILENCE_MS)
     let timer = restart()
     try {
-      const response = await this.#fetch('GET', `${path}${path.includes('?') ? '&' : '?'}${query}`, end)
+      const response = await this.#fetch('GET', withQuery(path, query), end)
       if (!response.ok) throw this.#refusal(response.status, await response.json().catch(() => null))
       const decoder = new TextDecoder()
       let rest = ''
@@ -250,3 +292,5 @@ export class KubernetesClient {
     )
   }
 }
+
+const withQuery = (path: string, query: string): string => `${path}${path.includes('?') ? '&' : '?'}${query}`

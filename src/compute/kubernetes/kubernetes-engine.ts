@@ -64,9 +64,9 @@ const BEGUN_MS = { running: 40, waiting: 250 } as const
 /** Milliseconds in which a node responds that is back. */
 const BACK_MS = 3_000
 
-/** Milliseconds that a removal may take, and between two looks whether it has ended. */
+/** Milliseconds that a removal may take, and between two looks of which no event tells: at first, and at most. */
 const REMOVAL_MS = 60_000
-const REMOVAL_POLL_MS = 150
+const LOOK_MS = { first: 150, most: 2_000 } as const
 
 /** The options of `KubernetesEngine`. */
 interface KubernetesEngineOptions {
@@ -154,14 +154,14 @@ export class KubernetesEngine implements Engine {
     return this.#do('delete the claim of a server', async () => {
       const path = this.#path('persistentvolumeclaims', name)
       const until = performance.now() + REMOVAL_MS
-      for (let isAsked = false; ; isAsked = true) {
-        const found = isAsked ? await this.#client.find(path) : await this.#delete(path)
-        if (found === null) return
+      let found = await this.#delete(path)
+      for (let ms: number = LOOK_MS.first; found !== null; ms = Math.min(2 * ms, LOOK_MS.most)) {
         if (performance.now() > until)
           throw new ComputeError(
             `The claim ${name} is still in use. Delete the pod that uses it, or wait until its node is back.`,
           )
-        await Bun.sleep(REMOVAL_POLL_MS)
+        await Bun.sleep(ms)
+        found = await this.#client.find(path)
       }
     })
   }
@@ -207,7 +207,7 @@ export class KubernetesEngine implements Engine {
     const failure = startFailureOf(pod)
     if (failure !== null) throw new ServerGone(failure)
     const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
-    if ((isSilent || isUnreachable(pod)) && !(await this.#isBack(pod))) throw unreachable(pod)
+    await this.#checkReachable(pod, isSilent)
     const carrier = await this.#exec(pod)
     this.#carriers.set(instance.id, carrier)
     return carrier
@@ -222,18 +222,27 @@ export class KubernetesEngine implements Engine {
       const path = this.#path('pods', name)
       const pods = this.#watch(labels.owner)
       using _use = pods.use()
-      const until = performance.now() + REMOVAL_MS
-      for (let isAsked = false; ; isAsked = true) {
+      const find = async (): Promise<Pod | null> => {
         const pod = await this.#client.find<Pod>(path)
-        if (pod === null || pod.metadata.uid !== id) return
-        // It would end the server when its node is back, whatever its owner wants by then.
-        if (isUnreachable(pod) && !(await this.#isBack(pod))) throw unreachable(pod)
+        return pod?.metadata.uid === id ? pod : null
+      }
+      let pod = await find()
+      if (pod === null) return
+      pods.add(pod)
+      // It would end the server when its node is back, whatever its owner wants by then.
+      await this.#checkReachable(pod)
+      await this.#delete(path, id)
+      const until = performance.now() + REMOVAL_MS
+      while (pods.get(id) !== null) {
+        // The watch reports the end; what it may have missed, a look shows.
+        if (await pods.wait(id, LOOK_MS.most)) continue
+        pod = await find()
+        if (pod === null) return
+        await this.#checkReachable(pod)
         if (performance.now() > until)
           throw new ComputeError(
             `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
           )
-        if (!isAsked) await this.#delete(path, id)
-        await pods.wait(id, REMOVAL_POLL_MS)
       }
     })
   }
@@ -242,11 +251,8 @@ export class KubernetesEngine implements Engine {
     return this.#do('list its pods', async () => {
       const query = ownedBy(owner)
       const [pods, claims] = await Promise.all([
-        this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query),
-        this.#client.request<{ items: KubernetesObject[] }>(
-          'GET',
-          this.#path('persistentvolumeclaims') + query,
-        ),
+        this.#client.list<Pod>(this.#path('pods') + query),
+        this.#client.list<KubernetesObject>(this.#path('persistentvolumeclaims') + query),
       ])
       return {
         instances: pods.items.map(instanceOf),
@@ -326,8 +332,17 @@ export class KubernetesEngine implements Engine {
   /** Returns the pods that have a server's claim. */
   async #podsOn({ owner, server }: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<Pod[]> {
     const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
-    const { items } = await this.#client.request<{ items: Pod[] }>('GET', this.#path('pods') + query)
+    const { items } = await this.#client.list<Pod>(this.#path('pods') + query)
     return items.filter((pod) => claimsOf(pod).includes(storage))
+  }
+
+  /**
+   * Throws if the cluster has lost the node of a pod, and the node does not respond either.
+   *
+   * @param isSilent whether something else says so of the node
+   */
+  async #checkReachable(pod: Pod, isSilent = false): Promise<void> {
+    if ((isSilent || isUnreachable(pod)) && !(await this.#isBack(pod))) throw unreachable(pod)
   }
 
   /**

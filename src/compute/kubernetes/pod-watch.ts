@@ -54,14 +54,16 @@ export class PodWatch {
     return this.#pods.get(uid) ?? null
   }
 
-  /** Waits for a change of a pod, at most `ms` milliseconds. */
-  async wait(uid: string, ms: number): Promise<void> {
-    const changed = Promise.withResolvers<void>()
+  /** Waits for a change of a pod, at most `ms` milliseconds. Resolves to whether there was one. */
+  async wait(uid: string, ms: number): Promise<boolean> {
+    const changed = Promise.withResolvers<true>()
+    const wake = (): void => changed.resolve(true)
     const waiting = this.#waiting.get(uid) ?? new Set()
-    this.#waiting.set(uid, waiting.add(changed.resolve))
-    await within(ms, changed.promise, undefined)
-    waiting.delete(changed.resolve)
+    this.#waiting.set(uid, waiting.add(wake))
+    const hasChanged = await within(ms, changed.promise, false)
+    waiting.delete(wake)
     if (waiting.size === 0 && this.#waiting.get(uid) === waiting) this.#waiting.delete(uid)
+    return hasChanged
   }
 
   #start(): void {
