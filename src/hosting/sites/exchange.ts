@@ -1,4 +1,6 @@
+import { ComputeError } from '../../compute/sandbox.ts'
 import { machineNow } from '../../runtime/clock.ts'
+import { codeOf } from '../../runtime/error-info.ts'
 import type { AppLink, AppPort } from './app-port.ts'
 import { Body, chunk, LAST_CHUNK, MalformedBody } from './http1/body.ts'
 import type { ByteStream } from './http1/byte-stream.ts'
@@ -273,13 +275,17 @@ async function serveFiles(
   state: SiteState,
   respond: Respond,
 ): Promise<void> {
-  let response: FileResponse | null = null
-  try {
-    response = await serve(fileRequestOf(request.head))
-  } catch (error) {
-    state.reportFailure(error)
-  }
-  await respond(response === null ? ownResponse(FAILED, request.head) : fileResponse(response, request))
+  const response = await serve(fileRequestOf(request.head)).then(
+    (file) => fileResponse(file, request),
+    (error) => {
+      // One with a code is of a file, and what it says is no visitor's affair.
+      if (error instanceof ComputeError && codeOf(error) === undefined)
+        return ownResponse(unreachable(error.message), request.head)
+      state.reportFailure(error)
+      return ownResponse(FAILED, request.head)
+    },
+  )
+  await respond(response)
 }
 
 function fileRequestOf({ method, target, fields }: RequestHead): FileRequest {
