@@ -102,12 +102,13 @@ export class ResumableTransport implements FrameTransport {
   }
 
   /** Tries until a carrier has joined, or the stream is lost. */
-  async #reach(stream: ResumableStream, cut: string): Promise<void> {
-    const since = performance.now()
+  async #reach(stream: ResumableStream, cut: string, silentMs = 0): Promise<void> {
+    const began = performance.now()
+    const since = began - silentMs
     let cause = cut
     let pauseMs = FIRST_PAUSE_MS
     while (this.#state.name !== 'lost') {
-      const leftMs = since + this.#times.leaseMs - performance.now()
+      const leftMs = began + this.#times.leaseMs - performance.now()
       if (leftMs <= 0) {
         this.#lose(`It could not be reached for ${this.#times.leaseMs / 1000} seconds: ${cause}`)
         return
@@ -148,7 +149,7 @@ export class ResumableTransport implements FrameTransport {
         if (this.#state.name === 'lost') return
         this.#carrier = carrier
         stream.attach(carrier, count, this.#times, () =>
-          this.#cut(stream, `The server has not responded for ${silenceMs / 1000} seconds.`),
+          this.#cut(stream, `The server has not responded for ${silenceMs / 1000} seconds.`, silenceMs),
         )
         this.#change({ name: 'connected' })
         joined.resolve()
@@ -210,14 +211,14 @@ export class ResumableTransport implements FrameTransport {
     return received
   }
 
-  /** Replaces a carrier that has ended, or has to. */
-  #cut(stream: ResumableStream, cause: string): void {
+  /** Replaces a carrier that has ended, or that was silent for so long. */
+  #cut(stream: ResumableStream, cause: string, silentMs = 0): void {
     const carrier = this.#carrier
     if (carrier === null) return
     this.#carrier = null
     stream.detach()
     carrier.close()
-    void this.#reach(stream, cause)
+    void this.#reach(stream, cause, silentMs)
   }
 
   #lose(cause: string): void {

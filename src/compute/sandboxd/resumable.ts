@@ -184,18 +184,27 @@ export class ResumableStream {
     this.#carrier = carrier
     this.#reported = this.#received
     this.#heardAt = performance.now()
-    this.#pings = setInterval(() => {
-      if (performance.now() - this.#heardAt > silenceMs) dead()
-      else this.#report('ping')
-    }, pingMs)
-    this.#pings.unref()
+    const look = (): void => {
+      const leftMs = silenceMs - (performance.now() - this.#heardAt)
+      if (leftMs <= 0) {
+        dead()
+        return
+      }
+      this.#report('ping')
+      wait(Math.min(pingMs, leftMs))
+    }
+    const wait = (ms: number): void => {
+      this.#pings = setTimeout(look, ms)
+      this.#pings.unref()
+    }
+    wait(pingMs)
     this.pump()
   }
 
   /** Forgets its carrier, whose frames must not be passed to `receive` anymore. */
   detach(): void {
     this.#carrier = null
-    clearInterval(this.#pings ?? undefined)
+    clearTimeout(this.#pings ?? undefined)
   }
 
   /** Acts on a frame of its carrier. Throws `ProtocolError`. */
