@@ -22,7 +22,14 @@ export async function barePod(client: KubernetesClient, namespace: string, image
   const [command = '', ...rest] = sandboxdArguments('0'.repeat(24))
   const args = [command, LISTEN, LISTEN_PATH, ...rest]
   const spec = { name, labels, image, storage: name, args, env: {}, limits: LIMITS, root: false }
-  const claim = claimOf({ name, labels, bytes: LIMITS.storageBytes, image }, null)
+  const claim = claimOf(
+    { name, labels },
+    {
+      size: String(LIMITS.storageBytes),
+      storageClass: null,
+      mode: 'ReadWriteOncePod',
+    },
+  )
   try {
     return await time(async () => {
       await client.request('POST', objects('persistentvolumeclaims'), claim)

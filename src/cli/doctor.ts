@@ -5,6 +5,7 @@ import {
   type ComputeDriver,
   type DriverName,
   type Enforced,
+  type EngineFinding,
   type IsolationName,
   kindOf,
   type Limits,
@@ -25,6 +26,7 @@ import {
 } from '../compute/tools.ts'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
+import { explanationOf } from '../errors.ts'
 import type { Machine } from '../hosting/detection/detect.ts'
 import { SandboxMachine, titleOf } from '../hosting/detection/detect.ts'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
@@ -103,7 +105,8 @@ export async function examine(
   try {
     const path = env.PATH ?? ''
     const wanted = wantedDriver(config)
-    const drivers = selected === null ? await driversFor(config, { env, trial }) : []
+    const { drivers, examineEngine } =
+      selected === null ? await driversFor(config, { env, trial }) : { drivers: [] }
     const [isolation, git, instance] = await Promise.all([
       selected === null ? examineIsolation(drivers, wanted) : isolationOf(selected, wanted),
       examineGit(path),
@@ -119,6 +122,7 @@ export async function examine(
         : [
             await examineTerminal(used),
             ...(await examineTools(used, { path, variables: env, dataDir: trial })),
+            ...(used === null || examineEngine === undefined ? [] : await examined(examineEngine)),
           ]),
       git,
       ...(purpose === 'run'
@@ -141,11 +145,18 @@ export async function examine(
 const wantedDriver = ({ compute, isolation }: Config): 'auto' | DriverName =>
   compute === 'auto' || compute === 'local' ? isolation : compute
 
-/** Makes the drivers to try, the best first, on a directory that is removed afterwards. */
+/** The drivers to try, the best first. */
+interface TriedDrivers {
+  readonly drivers: readonly ComputeDriver[]
+  /** Tries what only servers show of an engine that was asked for; missing where nothing does. */
+  readonly examineEngine?: () => Promise<readonly EngineFinding[]>
+}
+
+/** Makes the drivers to try on a directory that is removed afterwards. */
 async function driversFor(
   config: Config,
   { env, trial }: { env: ProcessContext['env']; trial: string },
-): Promise<ComputeDriver[]> {
+): Promise<TriedDrivers> {
   const { localDrivers, NO_PROVISIONS, openEngine } = await loadDrivers()
   const { compute, isolation } = config
   const logger = createLogger('silent', () => {}, Date.now)
@@ -157,7 +168,7 @@ async function driversFor(
     allowUnixSockets: config.allowUnixSockets,
     logger,
   })
-  if (compute === 'local' || isolation !== 'auto') return local
+  if (compute === 'local' || isolation !== 'auto') return { drivers: local }
   const name = compute === 'auto' ? 'docker' : compute
   const opening = openEngine(name, {
     ...{ config, logger, variables: env, version: versionInfo().version },
@@ -165,14 +176,32 @@ async function driversFor(
     ephemeral: true,
     ...NO_PROVISIONS,
   })
-  if (compute !== 'auto') return [(await opening).driver]
+  if (compute !== 'auto') {
+    const { driver, examine } = await opening
+    return { drivers: [driver], ...(examine === undefined ? {} : { examineEngine: () => examine(driver) }) }
+  }
   const engine = await opening.catch(() => null)
   const isNone = ({ name }: ComputeDriver): boolean => name === 'none'
-  return [
-    ...local.filter((driver) => !isNone(driver)),
-    ...(engine?.isLocal ? [engine.driver] : []),
-    ...local.filter(isNone),
-  ]
+  return {
+    drivers: [
+      ...local.filter((driver) => !isNone(driver)),
+      ...(engine?.isLocal ? [engine.driver] : []),
+      ...local.filter(isNone),
+    ],
+  }
+}
+
+/** Returns what came of trying an engine, or that it could not be tried. */
+async function examined(examine: () => Promise<readonly EngineFinding[]>): Promise<Finding[]> {
+  try {
+    return (await examine()).map(({ name, detail, remedy }) =>
+      remedy === null ? ok(name, detail) : absent(name, detail, remedy),
+    )
+  } catch (error) {
+    const reason = explanationOf(error)
+    if (reason === null) throw error
+    return [absent('servers', `two beside each other could not be tried: ${reason}`, 'Follow what it says.')]
+  }
 }
 
 const LIMIT_NAMES: [keyof Enforced, string][] = [

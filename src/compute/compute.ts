@@ -51,6 +51,7 @@ export {
 export type { ComputeDependencies, DriverChoice, SelectedDriver, ServerProvisions } from './drivers.ts'
 export { TOOLS_PATH } from './engine/engine.ts'
 export { computeOf, filesElsewhere, ownImage, wishOf } from './engine/names.ts'
+export type { EngineFinding } from './engine/open.ts'
 export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'

@@ -1,25 +1,40 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
-import type { KubernetesObject } from '../../src/compute/kubernetes/client.ts'
+import { KubernetesClient, type KubernetesObject } from '../../src/compute/kubernetes/client.ts'
+import { readAccess } from '../../src/compute/kubernetes/kubeconfig.ts'
+import type { Pod } from '../../src/compute/kubernetes/pod.ts'
 import { CLUSTER_RIGHTS } from '../../src/compute/kubernetes/rights.ts'
+import { tryCluster } from '../../src/compute/kubernetes/trial.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
-import { messageOf } from '../../src/runtime/error-info.ts'
 import { LIMITS, run } from '../compute/bench.ts'
-import { Cluster } from '../support/kubernetes/cluster.ts'
+import { Cluster, type ClusterNode } from '../support/kubernetes/cluster.ts'
 import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
+import {
+  makeStorageClass,
+  SHARED_CLASS,
+  STORAGE_CLASS,
+  STORAGE_CLASSES,
+} from '../support/kubernetes/provisioner.ts'
 import { until } from '../support/processes.ts'
-import { driverOfEngine, engineOn, NAMESPACE } from './kubernetes-servers.ts'
+import { cleanEnvironment } from '../support/serve.ts'
+import {
+  disposable,
+  driverOfEngine,
+  engineOn,
+  failure,
+  LongOutput,
+  NAMESPACE,
+  OBJECTS,
+  podsIn,
+} from './kubernetes-servers.ts'
 
 const executable = process.env.BERTH_TEST_EXECUTABLE
 const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
 if (missing !== null) console.error(`SKIP faults of a cluster: ${missing}`)
-
-const OBJECTS = `/api/v1/namespaces/${NAMESPACE}`
 
 describe.skipIf(missing !== null)('faults of a cluster', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'berth-pods-'))
@@ -36,54 +51,77 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     rmSync(dataDir, { recursive: true, force: true })
   }, 30_000)
 
-  const pods = async (): Promise<(KubernetesObject & { spec: { nodeName?: string } })[]> => {
-    const list = await cluster.client.request<{
-      items: (KubernetesObject & { spec: { nodeName?: string } })[]
-    }>('GET', `${OBJECTS}/pods`)
-    return list.items
+  const pods = (): Promise<readonly Pod[]> => podsIn(cluster)
+  /** The node and the pod of the only server that runs. */
+  const nodeOfServer = async (): Promise<[ClusterNode, Pod]> => {
+    const [pod] = await pods()
+    const node = cluster.nodes.find(({ name }) => name === pod?.spec.nodeName)
+    if (pod === undefined || node === undefined) throw new Error('the server has no node')
+    return [node, pod]
   }
   const started = async (id: string): Promise<Sandbox> => driver.start(id, await driver.create(id), LIMITS)
 
-  /** Why an operation fails. */
-  const failure = async (operation: Promise<unknown>): Promise<string> =>
-    operation.then(() => 'it succeeded', messageOf)
-
   test('output arrives whole when the API server is killed twice and kubelets are restarted', async () => {
     await using sandbox = disposable(await started('srv_output'))
-    const [hash, wanted] = [createHash('sha256'), createHash('sha256')]
-    let bytes = 0
+    const output = new LongOutput()
     const { exit } = sandbox.it.exec({
-      command:
-        'n=0; while [ $n -lt 60 ]; do n=$((n+1)); head -c 1000000 /dev/zero | tr "\\0" "$(printf "\\\\$(printf %03o $((64 + n)))")"; sleep 0.2; done',
-      timeoutMs: 110_000,
-      onOutput(stream, data) {
-        if (stream !== 'stdout') return
-        hash.update(data)
-        bytes += data.length
-      },
+      ...{ command: LongOutput.command, timeoutMs: 110_000 },
+      onOutput: (stream, data) => output.take(stream, data),
     })
+    const is = (share: number): Promise<void> =>
+      until(() => output.bytes > share * LongOutput.bytes, 'output', 60_000)
     for (const share of [0.1, 0.3]) {
-      await until(() => bytes > share * 60e6, 'output')
+      await is(share)
       await cluster.apiServer.end('SIGKILL')
       cluster.apiServer.start()
     }
-    await until(() => bytes > 0.5 * 60e6, 'output after the API server was killed', 60_000)
+    await is(0.5)
     for (const { kubelet } of cluster.nodes) {
       await kubelet.end('SIGTERM')
       kubelet.start()
     }
-    for (let n = 1; n <= 60; n += 1) wanted.update(Buffer.alloc(1e6, 64 + n))
+    await is(0.7)
+    for (const { containerd } of cluster.nodes) {
+      await containerd.end('SIGKILL')
+      containerd.start()
+    }
     expect(await exit).toMatchObject({ exitCode: 0 })
-    expect([bytes, hash.digest('hex')]).toEqual([60e6, wanted.digest('hex')])
+    expect(output.isWhole()).toBe(true)
+  }, 120_000)
+
+  test('commands run once at most while containerd is away, and its return ends nothing', async () => {
+    const handle = await driver.create('srv_runtime')
+    await using sandbox = disposable(await driver.start('srv_runtime', handle, LIMITS))
+    const [{ containerd }] = await nodeOfServer()
+    const uids = (await pods()).map(({ metadata }) => metadata.uid)
+    const done: number[] = []
+    const attempts: Promise<string>[] = []
+    /** Why a command fails, or that it waits. */
+    const attempt = (): Promise<string> => {
+      const n = attempts.length
+      const outcome = failure(run(sandbox.it, `echo ${n} >>log`).then(() => done.push(n)))
+      attempts.push(outcome)
+      return Promise.race([outcome, Bun.sleep(500).then(() => 'it waits')])
+    }
+    await containerd.end('SIGKILL')
+    const isRefused = async (): Promise<boolean> =>
+      (await attempt()).startsWith('The server cannot be reached at present. ')
+    await until(isRefused, 'a refusal')
+    containerd.start()
+    await until(async () => (await attempt()) === 'it succeeded', 'a command again', 60_000)
+    await Promise.all(attempts)
+    const { stdout } = await run(sandbox.it, 'sort -n log')
+    const ran = stdout.trim().split('\n').map(Number)
+    expect(new Set(ran).size).toBe(ran.length)
+    expect(ran).toEqual(expect.arrayContaining(done))
+    expect((await pods()).map(({ metadata }) => metadata.uid)).toEqual(uids)
   }, 120_000)
 
   test('a server on a lost node is named as unreachable, runs on, and is there with its files when the node is back', async () => {
     const handle = await driver.create('srv_lost')
     const sandbox = await driver.start('srv_lost', handle, LIMITS)
     await run(sandbox, 'echo kept >kept; (while :; do date +%s >>ticks; sleep 1; done) >/dev/null 2>&1 &')
-    const [before] = await pods()
-    const node = cluster.nodes.find(({ name }) => name === before?.spec.nodeName)
-    if (before === undefined || node === undefined) throw new Error('the server has no node')
+    const [node, before] = await nodeOfServer()
     await node.cut()
     try {
       const refusal = (): Promise<string> =>
@@ -107,6 +145,98 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     await sandbox.stop()
     await driver.destroy(handle)
   }, 120_000)
+
+  test('a full disk of a node is said to who writes, and the server goes on', async () => {
+    const handle = await driver.create('srv_full')
+    const first = await driver.start('srv_full', handle, LIMITS)
+    const [node] = await nodeOfServer()
+    const path = `${OBJECTS}/persistentvolumeclaims/${handle.storage}`
+    const { spec } = await cluster.client.request<{ spec: { volumeName: string } }>('GET', path)
+    await first.stop()
+    // What a pod gets of a volume is what is mounted there when it starts.
+    const volume = `${node.volumes}/${spec.volumeName}`
+    await node.run('mount', '-t', 'tmpfs', '-o', 'size=4m,mode=777', 'tmpfs', volume)
+    try {
+      await using sandbox = disposable(await driver.start('srv_full', handle, LIMITS))
+      const { exitCode, stderr } = await run(sandbox.it, 'head -c 8000000 /dev/zero >big')
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining('No space left on device')])
+      const workspace = driver.workspace(handle)
+      const refused = failure(workspace.write('more', Buffer.alloc(1e6)))
+      expect(await refused).toMatch(/^The disk is full: "more" was not written\. Free space /)
+      expect((await run(sandbox.it, 'rm big; echo fine')).stdout).toBe('fine\n')
+      await workspace.write('more', Buffer.alloc(1e6))
+    } finally {
+      await node.run('umount', '--lazy', volume)
+    }
+    await driver.destroy(handle)
+  }, 120_000)
+
+  test('a start waits for a removal that is under way; files that somebody removes are missed', async () => {
+    const handle = await driver.create('srv_removed')
+    const sandbox = await driver.start('srv_removed', handle, LIMITS)
+    await run(sandbox, 'echo kept >kept')
+    const [pod] = await pods()
+    await cluster.client.request('DELETE', `${OBJECTS}/pods/${pod?.metadata.name}`)
+    expect((await sandbox.exited).reason).toContain('deleted')
+    const next = await driver.start('srv_removed', handle, LIMITS)
+    expect((await run(next, 'cat kept')).stdout).toBe('kept\n')
+    expect((await pods()).length).toBe(1)
+    // The claim goes when the last pod does that uses it.
+    await cluster.client.request('DELETE', `${OBJECTS}/persistentvolumeclaims/${handle.storage}`)
+    expect((await run(next, 'cat kept')).stdout).toBe('kept\n')
+    await next.stop()
+    expect(await failure(driver.start('srv_removed', handle, LIMITS))).toContain(
+      "The server's files are gone",
+    )
+    expect(await pods()).toEqual([])
+    await driver.destroy(handle)
+  }, 120_000)
+
+  test('without a default storage class nothing is created, and what has to be set is said at once', async () => {
+    const { client } = cluster
+    await client.request('DELETE', `${STORAGE_CLASSES}/${STORAGE_CLASS}`)
+    try {
+      const began = performance.now()
+      expect(await failure(driver.create('srv_classless'))).toMatch(
+        /^The cluster has no default storage class: .*--kubernetes-storage-class/,
+      )
+      expect(performance.now() - began).toBeLessThan(5_000)
+      const left = `${OBJECTS}/persistentvolumeclaims?labelSelector=${encodeURIComponent('berth.dev/server=srv_classless')}`
+      expect((await client.list(left)).items).toEqual([])
+    } finally {
+      await makeStorageClass(client, STORAGE_CLASS)
+    }
+  })
+
+  test('a class that makes no volume for one pod alone makes one for the pods of a node', async () => {
+    const engine = await engineOn(cluster.kubeconfig, { storageClass: SHARED_CLASS })
+    const shared = driverOfEngine(engine, dataDir)
+    for (const id of ['srv_shared', 'srv_next']) {
+      const handle = await shared.create(id)
+      const sandbox = await shared.start(id, handle, LIMITS)
+      expect((await run(sandbox, 'echo written >file; cat file')).stdout).toBe('written\n')
+      const path = `${OBJECTS}/persistentvolumeclaims/${handle.storage}`
+      expect(await cluster.client.request('GET', path)).toMatchObject({
+        metadata: { labels: { 'berth.dev/server': id } },
+        spec: { accessModes: ['ReadWriteOnce'] },
+      })
+      await sandbox.stop()
+      await shared.destroy(handle)
+    }
+  }, 120_000)
+
+  test('lists come whole in pages', async () => {
+    const { client } = cluster
+    const path = `${OBJECTS}/configmaps`
+    const names = Array.from({ length: 5 }, (_, n) => `page-${n}`)
+    for (const name of names)
+      await client.request('POST', path, { metadata: { name, labels: { of: 'pages' } } })
+    const access = await readAccess({ kubeconfig: [cluster.kubeconfig], context: null }, {})
+    const { items } = await new KubernetesClient(access, 2).list<KubernetesObject>(
+      `${path}?labelSelector=of%3Dpages`,
+    )
+    expect(items.map(({ metadata }) => metadata.name)).toEqual(names)
+  })
 
   test('what a cluster refuses is said with the remedy, and leaves nothing', async () => {
     const handle = await driver.create('srv_refused')
@@ -132,6 +262,28 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     await cluster.client.request('DELETE', `${OBJECTS}/resourcequotas/quota`)
     expect((await pods()).map(({ metadata }) => metadata.name)).toEqual([])
     await driver.destroy(handle)
+  }, 120_000)
+
+  test('doctor says what servers get and reach, and that nothing enforces policies here, and leaves nothing', async () => {
+    const child = Bun.spawn([executable ?? '', 'doctor', '--compute', 'kubernetes', '--json'], {
+      env: {
+        ...cleanEnvironment(),
+        ...{ BERTH_KUBECONFIG: cluster.kubeconfig, BERTH_KUBERNETES_NAMESPACE: NAMESPACE },
+        ...{ BERTH_SERVER_IMAGE: SERVER_IMAGE, BERTH_DATA: join(dataDir, 'doctor') },
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const { findings } = (await child.stdout.json()) as { findings: { name: string }[] }
+    expect(findings.filter(({ name }) => ['volumes', 'reach', 'policies'].includes(name))).toMatchObject([
+      { status: 'ok', detail: expect.stringContaining('ReadWriteOncePod') },
+      { status: 'absent', detail: expect.stringMatching(/reach the API server .*, a kubelet .*:10250/) },
+      { status: 'absent', detail: expect.stringContaining('accepted and not enforced') },
+    ])
+    const policies = `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies`
+    for (const path of [`${OBJECTS}/pods`, policies])
+      expect((await cluster.client.list(path)).items).toEqual([])
+    const claims = await cluster.client.list<KubernetesObject>(`${OBJECTS}/persistentvolumeclaims`)
+    expect(claims.items.filter(({ metadata }) => metadata.name.includes('doctor'))).toEqual([])
   }, 120_000)
 
   test('an account without a right is refused by name, and the least Role suffices', async () => {
@@ -172,12 +324,10 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     expect(await run(sandbox, 'echo yes')).toMatchObject({ stdout: 'yes\n' })
     await sandbox.stop()
     await least.destroy(handle)
+    expect(await tryCluster(engine, least)).toContainEqual({
+      ...{ name: 'policies', detail: 'not tried, since the account may not make a policy' },
+      remedy: expect.any(String),
+    })
     expect(await pods()).toEqual([])
   }, 120_000)
-})
-
-/** A sandbox that is stopped at the end of a block. */
-const disposable = (it: Sandbox): { it: Sandbox } & AsyncDisposable => ({
-  it,
-  [Symbol.asyncDispose]: () => it.stop(),
 })

@@ -1,12 +1,20 @@
+import { createHash } from 'node:crypto'
 import { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import { readAccess } from '../../src/compute/kubernetes/kubeconfig.ts'
 import { KubernetesEngine } from '../../src/compute/kubernetes/kubernetes-engine.ts'
+import type { Pod } from '../../src/compute/kubernetes/pod.ts'
+import type { Sandbox } from '../../src/compute/sandbox.ts'
 import type { KubernetesConfig } from '../../src/config/compute.ts'
+import { messageOf } from '../../src/runtime/error-info.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import type { Cluster } from '../support/kubernetes/cluster.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 
 /** The namespace of servers in clusters of tests. */
 export const NAMESPACE = 'servers'
+
+/** Path in the API of what is in that namespace. */
+export const OBJECTS = `/api/v1/namespaces/${NAMESPACE}`
 
 /** An engine on the cluster of a kubeconfig. */
 export async function engineOn(
@@ -28,9 +36,10 @@ export const driverOfEngine = (
   engine: KubernetesEngine,
   dataDir: string,
   image: string = SERVER_IMAGE,
+  leaseMs: number | null = null,
 ): EngineDriver =>
   new EngineDriver({
-    ...{ engine, dataDir, ephemeral: true, image, leaseMs: null },
+    ...{ engine, dataDir, ephemeral: true, image, leaseMs },
     name: 'the cluster of the tests',
     logger: createLogger('error', (line) => process.stderr.write(line), Date.now),
     baseUrl: () => null,
@@ -38,3 +47,39 @@ export const driverOfEngine = (
     prepareCaches: async () => {},
     provide() {},
   })
+
+/** The pods of servers. */
+export const podsIn = async ({ client }: Cluster): Promise<readonly Pod[]> =>
+  (await client.list<Pod>(`${OBJECTS}/pods`)).items
+
+/** Why an operation fails. */
+export const failure = (operation: Promise<unknown>): Promise<string> =>
+  operation.then(() => 'it succeeded', messageOf)
+
+/** A sandbox that is stopped at the end of a block. */
+export const disposable = (it: Sandbox): { it: Sandbox } & AsyncDisposable => ({
+  it,
+  [Symbol.asyncDispose]: () => it.stop(),
+})
+
+/** A command that prints 60 MB within 12 seconds, and what hashes its output. */
+export class LongOutput {
+  static readonly bytes = 60e6
+  static readonly command =
+    'n=0; while [ $n -lt 60 ]; do n=$((n+1)); head -c 1000000 /dev/zero | tr "\\0" "$(printf "\\\\$(printf %03o $((64 + n)))")"; sleep 0.2; done'
+  readonly #hash = createHash('sha256')
+  bytes = 0
+
+  take(stream: 'stdout' | 'stderr', data: Uint8Array): void {
+    if (stream !== 'stdout') return
+    this.#hash.update(data)
+    this.bytes += data.length
+  }
+
+  /** Reports whether the output is whole, and nothing came twice. */
+  isWhole(): boolean {
+    const wanted = createHash('sha256')
+    for (let n = 1; n <= 60; n += 1) wanted.update(Buffer.alloc(1e6, 64 + n))
+    return this.bytes === LongOutput.bytes && this.#hash.digest('hex') === wanted.digest('hex')
+  }
+}

@@ -112,6 +112,11 @@ export class EngineDriver implements ComputeDriver {
     }
   }
 
+  /** The id of the data directory on the engine. */
+  get owner(): string {
+    return this.#notes.owner
+  }
+
   get name(): Engine['name'] {
     return this.#options.engine.name
   }

@@ -1,5 +1,4 @@
 import type { ComputeConfig } from '../../config/compute.ts'
-import type { ComputeDriver } from '../driver.ts'
 import type { Engine } from './engine.ts'
 import { EngineDriver, type EngineDriverOptions } from './engine-driver.ts'
 import { ownImage } from './names.ts'
@@ -13,6 +12,16 @@ export interface OpenOptions extends Omit<EngineDriverOptions, 'engine' | 'name'
   readonly variables?: Readonly<Record<string, string | undefined>>
 }
 
+/** What was tried of an engine. */
+export interface EngineFinding {
+  /** The tried thing, in a word. */
+  readonly name: string
+  /** The result, in words. */
+  readonly detail: string
+  /** What a person can do for more; null if nothing lacks. */
+  readonly remedy: string | null
+}
+
 /** An engine to which nothing was sent yet. */
 export interface ReachableEngine {
   readonly engine: Engine
@@ -20,11 +29,16 @@ export interface ReachableEngine {
   readonly name: string
   /** Whether a socket of this machine leads there. */
   readonly isLocal: boolean
+  /**
+   * Tries what only servers of a driver show of the engine, and removes them. Missing where `probe` shows all. Throws
+   * `ComputeError` if they do not start.
+   */
+  readonly examine?: (driver: EngineDriver) => Promise<readonly EngineFinding[]>
 }
 
 /** An engine with the driver of servers on it. */
 export interface OpenedEngine extends ReachableEngine {
-  readonly driver: ComputeDriver
+  readonly driver: EngineDriver
   /** Reports whether it may have the image of servers. Throws `ComputeError`. */
   hasImage(): Promise<boolean>
 }

@@ -80,6 +80,10 @@ export class KubernetesError extends ComputeError {
   }
 }
 
+/** Reports whether an error is a refusal with an HTTP status. */
+export const isStatus = (error: unknown, status: number): error is KubernetesError =>
+  error instanceof KubernetesError && error.status === status
+
 /** Calls the API server of a cluster by Bun's own fetch, and opens its WebSockets. */
 export class KubernetesClient {
   readonly #access: ClusterAccess
@@ -117,7 +121,24 @@ export class KubernetesClient {
     try {
       return await this.request<T>('GET', path)
     } catch (error) {
-      if (error instanceof KubernetesError && error.status === 404) return null
+      if (isStatus(error, 404)) return null
+      throw error
+    }
+  }
+
+  /**
+   * Asks for the end of an object. Resolves to false if it is gone already.
+   *
+   * @param grace the uid that it must have, to be no later one of its name, and the seconds that it has to end
+   */
+  async remove(path: string, grace?: { readonly uid: string; readonly seconds: number }): Promise<boolean> {
+    const options =
+      grace === undefined ? {} : { gracePeriodSeconds: grace.seconds, preconditions: { uid: grace.uid } }
+    try {
+      await this.request('DELETE', path, { apiVersion: 'v1', kind: 'DeleteOptions', ...options })
+      return true
+    } catch (error) {
+      if (isStatus(error, 404) || (grace !== undefined && isStatus(error, 409))) return false
       throw error
     }
   }
@@ -168,7 +189,7 @@ export class KubernetesClient {
         }
       } catch (error) {
         if (error instanceof KubernetesError) version = null
-        if (error instanceof KubernetesError && error.status === 410) continue
+        if (isStatus(error, 410)) continue
         await pause(retryMs, signal)
         retryMs = Math.min(retryMs * 2, RETRY_MS.most)
       }
@@ -263,8 +284,10 @@ export class KubernetesClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       }
       const response = await fetch(this.#access.server + path, init).catch((error: unknown) => {
+        // Bun asks whether the computer can access the URL.
+        const reason = messageOf(error).replace(/\.? Is the computer .*$/, '')
         throw new ComputeError(
-          `The API server ${this.#access.server} does not respond: ${sentence(messageOf(error))} Check that it runs and that berth reaches it.`,
+          `The API server ${this.#access.server} does not respond: ${sentence(reason)} Check that it runs and that berth reaches it.`,
           { cause: error },
         )
       })

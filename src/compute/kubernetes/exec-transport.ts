@@ -13,9 +13,6 @@ const PROTOCOL = 'v4.channel.k8s.io'
 /** The channels of the subprotocol. */
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const
 
-/** What Bun says where a server responds to a WebSocket as to an ordinary request: with a refusal. */
-const REFUSAL = 'Expected 101 status code'
-
 /** Bytes sent in one message: larger ones hold up those behind them. */
 const PIECE_BYTES = 256 * 1024
 
@@ -41,8 +38,8 @@ export class ExecTransport implements FrameTransport {
   #errors = ''
   #status = ''
   #isDraining = false
+  #hasOpened = false
   #isSilent = true
-  #isRefused = false
   #isOver = false
 
   /**
@@ -63,20 +60,22 @@ export class ExecTransport implements FrameTransport {
     return new ExecTransport(socket, () => client.explainRefusal(path, PROTOCOL))
   }
 
-  /** @param explainRefusal throws why the server refuses the connection; the WebSocket does not say it */
+  /** @param explainRefusal throws why there is no connection; the WebSocket does not say it */
   private constructor(socket: TerminableWebSocket, explainRefusal: () => Promise<void>) {
     this.#socket = socket
     socket.binaryType = 'arraybuffer'
-    socket.onopen = () => this.#opened.resolve()
+    socket.onopen = () => {
+      this.#hasOpened = true
+      this.#opened.resolve()
+    }
     socket.onmessage = ({ data }) => this.#receive(new Uint8Array(data as ArrayBuffer))
     socket.onerror = (event) => {
       const text = 'message' in event ? String(event.message) : ''
-      this.#isRefused = text.includes(REFUSAL)
       // Before it are the address and all arguments.
       this.#status ||= `The API server does not connect: ${text.replace(/^.* failed: /s, '')}`
     }
     socket.onclose = () => {
-      if (this.#isRefused)
+      if (!this.#hasOpened && !this.#isOver)
         void explainRefusal().then(
           () => this.#end(),
           (reason) => this.#end(reason),
@@ -105,6 +104,11 @@ export class ExecTransport implements FrameTransport {
   /** Whether the program has written nothing yet. */
   get isSilent(): boolean {
     return this.#isSilent
+  }
+
+  /** Whether there was a connection. */
+  get hasOpened(): boolean {
+    return this.#hasOpened
   }
 
   async open(handlers: TransportHandlers): Promise<void> {

@@ -1,6 +1,5 @@
 import type { KubernetesConfig } from '../../config/compute.ts'
 import { messageOf, sentence } from '../../runtime/error-info.ts'
-import { isObject } from '../../runtime/is-object.ts'
 import { within } from '../../runtime/wait.ts'
 import {
   type Engine,
@@ -19,13 +18,14 @@ import { ServerGone } from '../engine/resumable.ts'
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
+import { Claims } from './claims.ts'
 import { KubernetesClient, KubernetesError, type KubernetesObject } from './client.ts'
 import { ExecTransport } from './exec-transport.ts'
 import type { ClusterAccess } from './kubeconfig.ts'
 import {
+  type AccessMode,
   CONTAINER,
   changedField,
-  claimOf,
   GRACE_SECONDS,
   ownedBy,
   POD_LABELS,
@@ -64,9 +64,22 @@ const BEGUN_MS = { running: 40, waiting: 250 } as const
 /** Milliseconds in which a node responds that is back. */
 const BACK_MS = 3_000
 
-/** Milliseconds that a removal may take, and between two looks of which no event tells: at first, and at most. */
+/** Milliseconds between two looks at the events of a claim whose pod has no node yet. */
+const EVENTS_MS = 3_000
+
+/** Milliseconds that a removal may take, and after which it is looked at without an event. */
 const REMOVAL_MS = 60_000
-const LOOK_MS = { first: 150, most: 2_000 } as const
+const LOOK_MS = 2_000
+
+/** An event of the cluster, as far as berth reads it. */
+interface ClusterEvent {
+  readonly type: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** The class of a claim makes no volume with its access mode. */
+class ModeRefused extends ComputeError {}
 
 /** The options of `KubernetesEngine`. */
 interface KubernetesEngineOptions {
@@ -82,10 +95,12 @@ interface KubernetesEngineOptions {
 export class KubernetesEngine implements Engine {
   readonly name = 'kubernetes'
   readonly carrier = 'exec'
-  readonly #client: KubernetesClient
+  // A pod has no such limit but one that its kubelet may have for all.
+  readonly limitsProcesses = false
+  readonly client: KubernetesClient
+  readonly namespace: string
   readonly #access: ClusterAccess
-  readonly #namespace: string
-  readonly #storageClass: string | null
+  readonly #claims: Claims
   readonly #settings: PodSettings
   readonly #watches = new Map<string, PodWatch>()
   /** First carriers of pods that `run` has reached, until `connect` takes them. */
@@ -96,10 +111,15 @@ export class KubernetesEngine implements Engine {
   constructor({ access, config, pulls, toolsImage }: KubernetesEngineOptions) {
     const { namespace, storageClass, nodeSelector, runtimeClass } = config
     this.#access = access
-    this.#client = new KubernetesClient(access)
-    this.#namespace = namespace ?? access.namespace
-    this.#storageClass = storageClass
+    this.client = new KubernetesClient(access)
+    this.namespace = namespace ?? access.namespace
+    this.#claims = new Claims(this.client, this.#path('persistentvolumeclaims'), storageClass)
     this.#settings = { nodeSelector, runtimeClass, pulls, toolsImage }
+  }
+
+  /** Which volumes servers get. */
+  get accessMode(): AccessMode {
+    return this.#claims.mode
   }
 
   async probe(): Promise<EngineProbe> {
@@ -108,7 +128,7 @@ export class KubernetesEngine implements Engine {
       if (missing.length > 0)
         return {
           available: false,
-          reason: `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.#namespace}.`,
+          reason: `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.namespace}.`,
           remedy: 'Bind the Role to it that "berth kubernetes manifest" prints.',
         }
       return {
@@ -132,7 +152,7 @@ export class KubernetesEngine implements Engine {
   async identify(): Promise<string> {
     const { tls, server } = this.#access
     const authority = tls.ca?.trim() ?? server
-    return digestOf(`${authority}\n${this.#namespace}`, 32)
+    return digestOf(`${authority}\n${this.namespace}`, 32)
   }
 
   async hasImage(): Promise<null> {
@@ -140,59 +160,41 @@ export class KubernetesEngine implements Engine {
   }
 
   createStorage(storage: StorageSpec): Promise<void> {
-    return this.#do('create the claim of a server', async () => {
-      const claim = claimOf(storage, this.#storageClass)
-      await this.#client
-        .request('POST', this.#path('persistentvolumeclaims'), claim)
-        .catch((error: unknown) => {
-          if (!isStatus(error, 409)) throw error
-        })
-    })
+    return this.#do('create the claim of a server', () => this.#claims.create(storage))
   }
 
   removeStorage(name: string): Promise<void> {
-    return this.#do('delete the claim of a server', async () => {
-      const path = this.#path('persistentvolumeclaims', name)
-      const until = performance.now() + REMOVAL_MS
-      let found = await this.#delete(path)
-      for (let ms: number = LOOK_MS.first; found !== null; ms = Math.min(2 * ms, LOOK_MS.most)) {
-        if (performance.now() > until)
-          throw new ComputeError(
-            `The claim ${name} is still in use. Delete the pod that uses it, or wait until its node is back.`,
-          )
-        await Bun.sleep(ms)
-        found = await this.#client.find(path)
-      }
-    })
+    return this.#do('delete the claim of a server', () => this.#claims.remove(name))
   }
 
   hasStorage(name: string): Promise<boolean> {
-    return this.#do('look for the claim of a server', async () => {
-      return (await this.#client.find(this.#path('persistentvolumeclaims', name))) !== null
-    })
+    return this.#do('look for the claim of a server', () => this.#claims.has(name))
   }
 
   run(spec: InstanceSpec): Promise<EngineInstance> {
-    return this.#do('start the server', async () => {
-      const pods = this.#watch(spec.labels.owner)
-      using _use = pods.use()
-      const wanted = podOf(spec, this.#settings)
-      await this.#removeOthers(spec)
-      const pod = await this.#client.request<Pod>('POST', this.#path('pods'), wanted)
-      pods.add(pod)
-      try {
-        const changed = changedField(wanted, pod)
-        if (changed !== null)
-          throw new ComputeError(
-            `The cluster has not kept the field ${changed.slice(1)} of the pod of a server, so it is not what berth promises. Have its administrator look at what changes pods in the namespace ${this.#namespace}.`,
-          )
-        this.#reached.set(pod.metadata.uid, await this.#reach(pods, pod, spec))
-        return instanceOf(pods.get(pod.metadata.uid) ?? pod)
-      } catch (error) {
-        await this.remove(instanceOf(pod)).catch(() => {})
-        throw error
-      }
-    })
+    return this.#do('start the server', () => this.#run(spec))
+  }
+
+  async #run(spec: InstanceSpec): Promise<EngineInstance> {
+    const pods = this.#watch(spec.labels.owner)
+    using _use = pods.use()
+    const wanted = podOf(spec, this.#settings)
+    await this.#removeOthers(spec)
+    const pod = await this.client.request<Pod>('POST', this.#path('pods'), wanted)
+    pods.add(pod)
+    try {
+      const changed = changedField(wanted, pod)
+      if (changed !== null)
+        throw new ComputeError(
+          `The cluster has not kept the field ${changed.slice(1)} of the pod of a server, so it is not what berth promises. Have its administrator look at what changes pods in the namespace ${this.namespace}.`,
+        )
+      this.#reached.set(pod.metadata.uid, await this.#reach(pods, pod, spec))
+      return instanceOf(pods.get(pod.metadata.uid) ?? pod)
+    } catch (error) {
+      await this.remove(instanceOf(pod)).catch(() => {})
+      if (error instanceof ModeRefused && (await this.#claims.loosen(spec.storage))) return this.#run(spec)
+      throw error
+    }
   }
 
   async connect(instance: EngineInstance): Promise<FrameTransport> {
@@ -201,7 +203,7 @@ export class KubernetesEngine implements Engine {
     if (reached !== undefined) return reached
     const pods = this.#watch(instance.labels.owner)
     using _use = pods.use()
-    const pod = pods.get(instance.id) ?? (await this.#client.find<Pod>(this.#path('pods', instance.name)))
+    const pod = pods.get(instance.id) ?? (await this.client.find<Pod>(this.#path('pods', instance.name)))
     const end = pod === null || pod.metadata.uid !== instance.id ? REMOVED : endOf(pod)
     if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
     const failure = startFailureOf(pod)
@@ -223,7 +225,7 @@ export class KubernetesEngine implements Engine {
       const pods = this.#watch(labels.owner)
       using _use = pods.use()
       const find = async (): Promise<Pod | null> => {
-        const pod = await this.#client.find<Pod>(path)
+        const pod = await this.client.find<Pod>(path)
         return pod?.metadata.uid === id ? pod : null
       }
       let pod = await find()
@@ -231,11 +233,11 @@ export class KubernetesEngine implements Engine {
       pods.add(pod)
       // It would end the server when its node is back, whatever its owner wants by then.
       await this.#checkReachable(pod)
-      await this.#delete(path, id)
+      await this.client.remove(path, { uid: id, seconds: GRACE_SECONDS })
       const until = performance.now() + REMOVAL_MS
       while (pods.get(id) !== null) {
         // The watch reports the end; what it may have missed, a look shows.
-        if (await pods.wait(id, LOOK_MS.most)) continue
+        if (await pods.wait(id, LOOK_MS)) continue
         pod = await find()
         if (pod === null) return
         await this.#checkReachable(pod)
@@ -251,8 +253,8 @@ export class KubernetesEngine implements Engine {
     return this.#do('list its pods', async () => {
       const query = ownedBy(owner)
       const [pods, claims] = await Promise.all([
-        this.#client.list<Pod>(this.#path('pods') + query),
-        this.#client.list<KubernetesObject>(this.#path('persistentvolumeclaims') + query),
+        this.client.list<Pod>(this.#path('pods') + query),
+        this.client.list<KubernetesObject>(this.#path('persistentvolumeclaims') + query),
       ])
       return {
         instances: pods.items.map(instanceOf),
@@ -285,6 +287,7 @@ export class KubernetesEngine implements Engine {
     const startMs = this.#settings.pulls ? START_MS.pulled : START_MS.present
     const began = performance.now()
     let last = 'It was not started.'
+    let lookMs = EVENTS_MS
     for (;;) {
       const pod = pods.get(uid)
       const end = pod === null ? REMOVED : endOf(pod)
@@ -301,6 +304,10 @@ export class KubernetesEngine implements Engine {
         throw new ComputeError(
           `The server did not start within ${startMs / 1000} s: ${sentence(last)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
         )
+      if (pod.spec.nodeName === undefined && waitedMs > lookMs) {
+        lookMs += EVENTS_MS
+        await this.#checkVolume(spec.storage)
+      }
       if (pod.spec.nodeName !== undefined) {
         try {
           return await this.#exec(pod)
@@ -332,7 +339,7 @@ export class KubernetesEngine implements Engine {
   /** Returns the pods that have a server's claim. */
   async #podsOn({ owner, server }: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<Pod[]> {
     const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
-    const { items } = await this.#client.list<Pod>(this.#path('pods') + query)
+    const { items } = await this.client.list<Pod>(this.#path('pods') + query)
     return items.filter((pod) => claimsOf(pod).includes(storage))
   }
 
@@ -351,7 +358,7 @@ export class KubernetesEngine implements Engine {
    */
   async #isBack(pod: Pod): Promise<boolean> {
     const path = this.#path('pods', pod.metadata.name)
-    const transport = await ExecTransport.start(this.#client, path, CONTAINER, [EXECUTABLE_PATH, '--version'])
+    const transport = await ExecTransport.start(this.client, path, CONTAINER, [EXECUTABLE_PATH, '--version'])
     const responded = transport.spoken.then(
       () => true,
       (error: unknown) => !/\bdial\b|\btimeout\b|does not connect/.test(messageOf(error)),
@@ -365,47 +372,52 @@ export class KubernetesEngine implements Engine {
   async #exec(pod: Pod): Promise<ExecTransport> {
     const command = [EXECUTABLE_PATH, CARRIER_COMMAND, LISTEN_PATH]
     const path = this.#path('pods', pod.metadata.name)
-    const transport = await ExecTransport.start(this.#client, path, CONTAINER, command)
+    const transport = await ExecTransport.start(this.client, path, CONTAINER, command)
     try {
       await transport.begun(BEGUN_MS[isRunning(pod) ? 'running' : 'waiting'])
       return transport
     } catch (error) {
       transport.terminate()
-      if (error instanceof KubernetesError && error.isForbidden) throw error
+      if (error instanceof KubernetesError ? error.isForbidden : !transport.hasOpened) throw error
       throw new ComputeError(`Node ${pod.spec.nodeName}: ${sentence(messageOf(error))}`, { cause: error })
     }
   }
 
+  /** Throws `ModeRefused` if no volume is made for a claim because of its access mode. */
+  async #checkVolume(claim: string): Promise<void> {
+    const failed = (await this.#events(claim)).filter(({ reason }) => reason === 'ProvisioningFailed')
+    const refusal = failed.find(({ message }) => /access ?mode/i.test(message))
+    if (refusal !== undefined)
+      throw new ModeRefused(`The cluster makes no volume for the server: ${sentence(refusal.message)}`)
+  }
+
+  /** Returns what has happened lately to an object; nothing where that cannot be had. */
+  async #events(name: string): Promise<readonly ClusterEvent[]> {
+    const query = `?fieldSelector=${encodeURIComponent(`involvedObject.name=${name}`)}`
+    const list = await this.client.list<ClusterEvent>(this.#path('events') + query).catch(() => null)
+    return list?.items ?? []
+  }
+
   /** Returns what the cluster has warned of lately about a claim and a pod, as sentences behind others. */
   async #warnings(...names: readonly string[]): Promise<string> {
-    const found = await Promise.all(
-      names.map((name) =>
-        this.#client
-          .request<{ items: { type: string; reason: string; message: string }[] }>(
-            'GET',
-            `${this.#path('events')}?fieldSelector=${encodeURIComponent(`involvedObject.name=${name}`)}`,
-          )
-          .catch(() => ({ items: [] })),
-      ),
-    )
-    const events = found.flatMap(({ items }) => items)
-    if (events.some(({ message }) => message.includes('no storage class is set')))
-      return ' The cluster has no default storage class: name one with --kubernetes-storage-class.'
+    const events = (await Promise.all(names.map((name) => this.#events(name)))).flat()
     const warnings = events.filter(({ type, reason }) => type === 'Warning' && reason !== 'FailedScheduling')
     const texts = [...new Set(warnings.map(({ message }) => sentence(message)))].slice(-2)
+    if (texts.some((text) => text.startsWith('storageclass.')))
+      texts.push('Name another one with --kubernetes-storage-class.')
     return texts.length === 0 ? '' : ` ${texts.join(' ')}`
   }
 
   /** Returns what berth may not do, such as `create pods/exec`. */
   async #missingRights(): Promise<string[]> {
-    const review = await this.#client.request<{
+    const review = await this.client.request<{
       status: {
         incomplete: boolean
         resourceRules: { verbs: string[]; apiGroups: string[]; resources: string[] }[]
       }
     }>('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {
       ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' },
-      spec: { namespace: this.#namespace },
+      spec: { namespace: this.namespace },
     })
     const { incomplete, resourceRules } = review.status
     // Not every authorizer can list its rules: what it refuses shows when it is used.
@@ -428,26 +440,13 @@ export class KubernetesEngine implements Engine {
   #watch(owner: string): PodWatch {
     const known = this.#watches.get(owner)
     if (known !== undefined) return known
-    const watch = new PodWatch(this.#client, this.#path('pods') + ownedBy(owner))
+    const watch = new PodWatch(this.client, this.#path('pods') + ownedBy(owner))
     this.#watches.set(owner, watch)
     return watch
   }
 
-  /** Asks for the end of an object, if it is still the one with this uid. Returns null if it is gone. */
-  async #delete(path: string, uid?: string): Promise<object | null> {
-    const options = { apiVersion: 'v1', kind: 'DeleteOptions' }
-    const condition = uid === undefined ? {} : { gracePeriodSeconds: GRACE_SECONDS, preconditions: { uid } }
-    try {
-      const deleted = await this.#client.request('DELETE', path, { ...options, ...condition })
-      return isObject(deleted) ? deleted : {}
-    } catch (error) {
-      if (isStatus(error, 404) || (uid !== undefined && isStatus(error, 409))) return null
-      throw error
-    }
-  }
-
   #path(kind: 'pods' | 'persistentvolumeclaims' | 'events', name?: string): string {
-    const path = `/api/v1/namespaces/${this.#namespace}/${kind}`
+    const path = `/api/v1/namespaces/${this.namespace}/${kind}`
     return name === undefined ? path : `${path}/${name}`
   }
 
@@ -464,7 +463,7 @@ export class KubernetesEngine implements Engine {
   #explain({ status, message }: KubernetesError): string {
     const said = sentence(message)
     if (status === 404 && message.startsWith('namespaces '))
-      return `${said} Create it: kubectl create namespace ${this.#namespace}`
+      return `${said} Create it: kubectl create namespace ${this.namespace}`
     if (status !== 403) return said
     if (/\bquota\b/.test(message))
       return `${said} Stop other servers, or have the quota of the namespace raised.`
@@ -477,9 +476,6 @@ export class KubernetesEngine implements Engine {
     return `${said} Bind the Role to the account that "berth kubernetes manifest" prints.`
   }
 }
-
-const isStatus = (error: unknown, status: number): boolean =>
-  error instanceof KubernetesError && error.status === status
 
 const unreachable = ({ spec }: Pod): ComputeError =>
   new StorageLost(

@@ -2,7 +2,6 @@ import type { KubernetesConfig } from '../../config/compute.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import {
   CACHES_PATH,
-  type EngineLabels,
   EXECUTABLE_PATH,
   type InstanceSpec,
   ROOT_CAPABILITIES,
@@ -38,8 +37,11 @@ export interface PodSettings extends Pick<KubernetesConfig, 'nodeSelector' | 'ru
   readonly toolsImage: string
 }
 
+/** What names an object of berth. */
+export type NamedObject = Pick<StorageSpec, 'name' | 'labels'>
+
 /** Returns what names an object of berth in a cluster. */
-const metadataOf = ({ name, labels }: { readonly name: string; readonly labels: EngineLabels }): object => ({
+const metadataOf = ({ name, labels }: NamedObject): object => ({
   name,
   labels: { 'app.kubernetes.io/managed-by': 'berth', ...labelsToText(POD_LABELS, labels) },
 })
@@ -48,15 +50,26 @@ const metadataOf = ({ name, labels }: { readonly name: string; readonly labels: 
 export const ownedBy = (owner: string): string =>
   `?labelSelector=${encodeURIComponent(`${POD_LABELS.owner}=${owner}`)}`
 
-/** Returns the PersistentVolumeClaim of a server. A second pod with a claim of one pod waits until the first one is gone. */
-export const claimOf = (storage: StorageSpec, storageClass: string | null): object => ({
+/** Whether a volume is one pod's alone, so that a second one with its claim waits, or that of all pods of one node. */
+export type AccessMode = 'ReadWriteOncePod' | 'ReadWriteOnce'
+
+/** What volume a claim asks for. */
+interface VolumeWish {
+  /** Bytes, or a quantity as the cluster writes it. */
+  readonly size: string
+  readonly storageClass: string | null
+  readonly mode: AccessMode
+}
+
+/** Returns the PersistentVolumeClaim of a server. */
+export const claimOf = (named: NamedObject, { size, storageClass, mode }: VolumeWish): object => ({
   apiVersion: 'v1',
   kind: 'PersistentVolumeClaim',
-  metadata: metadataOf(storage),
+  metadata: metadataOf(named),
   spec: {
-    accessModes: ['ReadWriteOncePod'],
+    accessModes: [mode],
     ...(storageClass === null ? {} : { storageClassName: storageClass }),
-    resources: { requests: { storage: String(storage.bytes) } },
+    resources: { requests: { storage: size } },
   },
 })
 

@@ -24,5 +24,11 @@ export async function openKubernetes({
     pulls: config.pull === 'missing',
     toolsImage: ownImage(version),
   })
-  return { engine, name: `Kubernetes at ${access.server}`, isLocal: false }
+  return {
+    ...{ engine, name: `Kubernetes at ${access.server}`, isLocal: false },
+    examine: async (driver) => {
+      const { tryCluster } = await import('./trial.ts')
+      return tryCluster(engine, driver)
+    },
+  }
 }

@@ -33,6 +33,10 @@ export interface Pod extends KubernetesObject {
   }
   readonly status: {
     readonly phase: string
+    /** Address of its node. */
+    readonly hostIP?: string
+    /** Its own. */
+    readonly podIP?: string
     readonly reason?: string
     readonly message?: string
     readonly conditions?: readonly Condition[]
@@ -117,6 +121,7 @@ export function endOf(pod: Pod): string | null {
   if (reason !== undefined) return `The cluster ended it: ${sentence(message ?? reason)}`
   const ended = statusesOf(pod).find(({ state }) => state?.terminated !== undefined)?.state?.terminated
   if (ended?.reason === 'OOMKilled') return 'It ran out of memory.'
+  if (pod.metadata.deletionTimestamp !== undefined) return REMOVED
   const said = ended?.message?.trim()
   const end = `Its container has ended with status ${ended?.exitCode ?? 'unknown'}`
   return said ? `${end}: ${sentence(said)}` : `${end}.`

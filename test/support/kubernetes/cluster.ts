@@ -97,7 +97,15 @@ export class ClusterNode {
     readonly containerd: Part,
     readonly kubelet: Part,
     private readonly setLink: (state: 'up' | 'down') => Promise<void>,
+    private readonly holder: number,
+    /** Absolute path of the directory with its volumes. */
+    readonly volumes: string,
   ) {}
+
+  /** Runs a command as root of the node, which sees its mounts and its network. */
+  run(...command: string[]): Promise<void> {
+    return run(...enter(this.holder), ...command)
+  }
 
   /** Takes the node off the network, without a word to anybody. */
   cut(): Promise<void> {
@@ -210,7 +218,11 @@ async function bringUp(
       ...['--hostname-override', nodeName(n), '--node-ip', `${network}.0.1${n}`],
     ])
     const setLink = (state: string): Promise<void> => ip(place.pid, [`link set node${n} ${state}`])
-    return { holder, files, node: new ClusterNode(nodeName(n), containerd, kubelet, setLink) }
+    return {
+      holder,
+      files,
+      node: new ClusterNode(nodeName(n), containerd, kubelet, setLink, holder, join(files, 'volumes')),
+    }
   })
 
   const parts = [etcd, apiServer, controllers, scheduler]

@@ -56,9 +56,16 @@ export class Part {
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child
     if (child === null) return
-    for (const pid of readChildren(child.pid) ?? []) process.kill(pid, signal)
+    this.signal(signal)
     await child.exited
     this.#child = null
+  }
+
+  /** Sends it a signal after which it goes on, such as one that stops it until SIGCONT. */
+  signal(signal: NodeJS.Signals): void {
+    for (const pid of readChildren(this.#child?.pid ?? 0) ?? []) process.kill(pid, signal)
+    // nsenter stops itself when its program is stopped.
+    if (signal === 'SIGCONT') this.#child?.kill(signal)
   }
 
   /** Throws with the end of its log if it does not run. */

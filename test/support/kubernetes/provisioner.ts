@@ -1,11 +1,17 @@
 import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import type { KubernetesClient, KubernetesObject } from '../../../src/compute/kubernetes/client.ts'
 
-/** The cluster's default storage class. */
+/** The cluster's default storage class, and one that makes no volume for one pod alone. */
 export const STORAGE_CLASS = 'directories'
+export const SHARED_CLASS = 'directories-of-nodes'
 
 const PROVISIONER = 'berth.test/directories'
 const VOLUMES = '/api/v1/persistentvolumes'
+
+/** Path of the storage classes in the API. */
+export const STORAGE_CLASSES = '/apis/storage.k8s.io/v1/storageclasses'
+
+const isProvided = (storageClass: string): boolean => [STORAGE_CLASS, SHARED_CLASS].includes(storageClass)
 
 interface Claim extends KubernetesObject {
   readonly metadata: KubernetesObject['metadata'] & {
@@ -25,8 +31,18 @@ interface Volume extends KubernetesObject {
   readonly status?: { readonly phase: string }
 }
 
+/** Makes a storage class whose volumes are provided. */
+export async function makeStorageClass(client: KubernetesClient, name: string): Promise<void> {
+  const isDefault = String(name === STORAGE_CLASS)
+  await client.request('POST', STORAGE_CLASSES, {
+    ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass' },
+    metadata: { name, annotations: { 'storageclass.kubernetes.io/is-default-class': isDefault } },
+    ...{ provisioner: PROVISIONER, volumeBindingMode: 'WaitForFirstConsumer', reclaimPolicy: 'Delete' },
+  })
+}
+
 /**
- * Provides the default storage class: makes a directory for each claim on the node that the scheduler has chosen, as a
+ * Provides both storage classes: makes a directory for each claim on the node that the scheduler has chosen, as a
  * `local` volume, and removes it when the claim is gone.
  *
  * @param directoryOf where the volumes of a node are
@@ -36,18 +52,16 @@ export async function provideStorage(
   directoryOf: (node: string) => string,
   signal: AbortSignal,
 ): Promise<void> {
-  await client.request('POST', '/apis/storage.k8s.io/v1/storageclasses', {
-    ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass' },
-    metadata: {
-      name: STORAGE_CLASS,
-      annotations: { 'storageclass.kubernetes.io/is-default-class': 'true' },
-    },
-    ...{ provisioner: PROVISIONER, volumeBindingMode: 'WaitForFirstConsumer', reclaimPolicy: 'Delete' },
-  })
+  for (const name of [STORAGE_CLASS, SHARED_CLASS]) await makeStorageClass(client, name)
 
   const provide = async ({ metadata, spec }: Claim): Promise<void> => {
     const node = metadata.annotations?.['volume.kubernetes.io/selected-node']
-    if (node === undefined || spec.storageClassName !== STORAGE_CLASS || spec.volumeName !== undefined) return
+    const { storageClassName = '', volumeName } = spec
+    if (node === undefined || !isProvided(storageClassName) || volumeName !== undefined) return
+    if (storageClassName === SHARED_CLASS && spec.accessModes.includes('ReadWriteOncePod')) {
+      await refuse(metadata)
+      return
+    }
     const name = `pvc-${metadata.uid}`
     const path = `${directoryOf(node)}/${name}`
     mkdirSync(path, { recursive: true })
@@ -59,14 +73,23 @@ export async function provideStorage(
       metadata: { name, annotations: { 'pv.kubernetes.io/provisioned-by': PROVISIONER } },
       spec: {
         ...{ capacity: spec.resources.requests, accessModes: spec.accessModes, volumeMode: 'Filesystem' },
-        ...{ persistentVolumeReclaimPolicy: 'Delete', storageClassName: STORAGE_CLASS, local: { path } },
+        ...{ persistentVolumeReclaimPolicy: 'Delete', storageClassName, local: { path } },
         claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name: metadata.name, uid },
         nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [onNode] }] } },
       },
     })
   }
+  /** Says so as provisioners of clouds do. */
+  const refuse = async ({ name, namespace, uid }: Claim['metadata']): Promise<void> => {
+    await client.request('POST', `/api/v1/namespaces/${namespace}/events`, {
+      metadata: { generateName: `${name}.`, namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace, name, uid },
+      ...{ type: 'Warning', reason: 'ProvisioningFailed', reportingComponent: PROVISIONER },
+      message: `failed to provision volume with StorageClass "${SHARED_CLASS}": Only support ReadWriteOnce access mode`,
+    })
+  }
   const remove = async ({ metadata, spec, status }: Volume): Promise<void> => {
-    if (spec.storageClassName !== STORAGE_CLASS || status?.phase !== 'Released') return
+    if (!isProvided(spec.storageClassName ?? '') || status?.phase !== 'Released') return
     rmSync(spec.local?.path ?? '', { recursive: true, force: true })
     await client.request('DELETE', `${VOLUMES}/${metadata.name}`)
   }
