@@ -4,9 +4,10 @@ import { commandTests } from '../compute/conformance/commands.ts'
 import { contract } from '../compute/conformance.ts'
 import { type EngineKind, EngineRig, missingForEngine } from '../support/engines/engine-rig.ts'
 import { everyCombination } from '../support/thorough.ts'
-import { engineFaultTests, engineImageTests, engineLimitTests, engineStockTests } from './docker-faults.ts'
+import { engineFaultTests, engineImageTests, engineStockTests } from './docker-faults.ts'
 import { engineLeakTests } from './docker-leaks.ts'
 import { engineOutageTests } from './docker-outages.ts'
+import { engineLimitTests } from './limits.ts'
 
 /** Tests servers on an engine that is started for that; is passed over with the reason where this machine lacks one. */
 function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void {
@@ -30,7 +31,7 @@ function onEngine(kind: EngineKind, tests: (rig: () => EngineRig) => void): void
 
 onEngine('docker', (rig) => {
   contract('docker', { output: true, end: true })
-  engineLimitTests(rig)
+  engineLimitTests((dataDir) => rig().driver(dataDir, { isLocal: false }), ['lo'])
   engineStockTests(rig)
   engineImageTests(rig)
   engineLeakTests(rig)

@@ -8,6 +8,7 @@ import { Cluster } from '../support/kubernetes/cluster.ts'
 import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { driverOfEngine, engineOn, NAMESPACE } from './kubernetes-servers.ts'
+import { engineLimitTests } from './limits.ts'
 
 const executable = process.env.BERTH_TEST_EXECUTABLE
 const { kubeconfig, namespace, image } = givenCluster
@@ -37,11 +38,13 @@ describe.skipIf(missing !== null)('a server that is a pod', () => {
     if (kubeconfig !== '') await Promise.all(drivers.map((driver) => driver.close()))
     await cluster?.[Symbol.asyncDispose]()
   }, 120_000)
-  registerEngine('kubernetes', (dataDir) => {
+  const driverOn = (dataDir: string): EngineDriver => {
     if (engine === null) throw new Error('the cluster was not started')
     const driver = driverOfEngine(engine, dataDir, kubeconfig === '' ? SERVER_IMAGE : image)
     drivers.push(driver)
     return driver
-  })
+  }
+  registerEngine('kubernetes', driverOn)
   contract('kubernetes', { output: true, end: true })
+  engineLimitTests(driverOn, ['eth0', 'lo'])
 })

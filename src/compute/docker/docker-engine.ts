@@ -66,6 +66,7 @@ interface EngineFacts {
 export class DockerEngine implements Engine {
   readonly name = 'docker'
   readonly carrier: 'attach' | 'exec'
+  readonly limitsProcesses = true
   readonly #options: DockerEngineOptions
   readonly #client: DockerClient
   readonly #images: ServerImages

@@ -284,6 +284,7 @@ export class EngineServer {
         marker,
         confinement: UNCONFINED,
         watch: { memoryBytes: limits.memoryBytes, processes: limits.processes },
+        goesFirst: !engine.limitsProcesses,
         rlimits: limits.storageBytes === FILES_LIMITS.storageBytes ? {} : { fileBytes: limits.storageBytes },
         receivesTerminals: false,
         sendsSockets: false,
@@ -337,7 +338,9 @@ export class EngineServer {
       this.#context.removed(instance)
     } catch (error) {
       this.#left = instance
-      this.#context.logger.warn('a server has ended, and what ran it could not be removed yet', { error })
+      this.#context.logger.warn('a server has ended, and what ran it could not be removed yet', {
+        ...{ serverId: this.#handle.server, instance: instance.name, error },
+      })
     }
   }
 

@@ -22,6 +22,9 @@ export interface Engine {
    */
   readonly carrier: 'attach' | 'exec'
 
+  /** Whether the kernel holds the number of an instance's processes; sandboxd has to otherwise. */
+  readonly limitsProcesses: boolean
+
   /** Tries whether the engine responds and what it can do. Never throws. */
   probe(): Promise<EngineProbe>
 

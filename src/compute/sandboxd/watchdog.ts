@@ -1,5 +1,7 @@
+import { processes } from '../../system/processes.ts'
 import type { MemoryMeter, ServerMemory } from '../../system/system.ts'
-import { killAll, readMarker } from '../processes.ts'
+import { SANDBOXD_SHARE } from '../engine/engine.ts'
+import { killAll, readMarker, stopNamespace } from '../processes.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
 
 /** Milliseconds between two looks. */
@@ -55,15 +57,17 @@ export class Watchdog {
 
   async #look(): Promise<void> {
     const { configuration, find, commandsRun } = this.#options
-    const { processes, memoryBytes } = configuration.watch
+    const { memoryBytes, processes: limit } = configuration.watch
     // A look at sockets alone is cheap, unlike one at processes.
-    const countsProcesses = processes !== undefined || memoryBytes !== undefined
-    const pids = countsProcesses || !commandsRun() ? find() : null
-    const isLast = pids?.length === 0 && !commandsRun()
-    // A command that starts meanwhile begins anew.
-    if (isLast) this.#timer = null
+    const countsProcesses = limit !== undefined || memoryBytes !== undefined
+    let isLast = false
     try {
-      if (processes !== undefined && (pids?.length ?? 0) > processes) await endLargestCommand(find)
+      if (limit !== undefined && configuration.goesFirst && isFlooded(limit)) await endFlood(find)
+      const pids = countsProcesses || !commandsRun() ? find() : null
+      isLast = pids?.length === 0 && !commandsRun()
+      // A command that starts meanwhile begins anew.
+      if (isLast) this.#timer = null
+      if (limit !== undefined && (pids?.length ?? 0) > limit) await endLargestCommand(find)
       this.#lookAtMemory(pids ?? [])
     } finally {
       if (!isLast) this.#timer = this.#nextLook()
@@ -92,6 +96,15 @@ function endHolders({ bytes, holders }: ServerMemory, limit: number): void {
     holder.end()
     left -= holder.bytes
   }
+}
+
+/** Reports whether the namespace has so many processes that they have to be stopped before each is looked at. */
+const isFlooded = (limit: number): boolean =>
+  process.pid === 1 && processes.pids().length > limit + SANDBOXD_SHARE.processes
+
+async function endFlood(find: () => number[]): Promise<void> {
+  using _stopped = stopNamespace()
+  await endLargestCommand(find)
 }
 
 async function endLargestCommand(find: () => number[]): Promise<void> {
