@@ -4,7 +4,7 @@ import { clusterManifest } from '../../src/cli/kubernetes-manifest.ts'
 import { EXECUTABLE_PATH } from '../../src/compute/engine/engine.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
 import { missingForCluster } from '../support/kubernetes/executable.ts'
-import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
+import { PLAIN_IMAGE, SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { until } from '../support/processes.ts'
 
 const executable = process.env.BERTH_TEST_EXECUTABLE
@@ -51,6 +51,7 @@ test.skipIf(missing !== null)(
         Object.assign(container, { command: [EXECUTABLE_PATH, 'serve'], imagePullPolicy: 'Never' })
         const more = {
           ...{ BERTH_HOST: '0.0.0.0', BERTH_API_KEY: 'sk_live_inside_cluster', HOME: '/home/berth' },
+          BERTH_SERVER_IMAGES: PLAIN_IMAGE,
           ...{ KUBERNETES_SERVICE_HOST: apiServer.hostname, KUBERNETES_SERVICE_PORT: apiServer.port },
         }
         container.env.push(...Object.entries(more).map(([name, value]) => ({ name, value })))
@@ -81,6 +82,9 @@ test.skipIf(missing !== null)(
     await until(isCreated, 'a server', 90_000)
     const result = await call(`/servers/${id}/exec`, { command: 'id -u; ls /var/run/secrets' })
     expect(result).toMatchObject({ stdout: '1000\n', exitCode: 2 })
+    // The executable comes from the image named for servers: a registry has no other.
+    const { id: plain } = await call(`/servers?image=${PLAIN_IMAGE}`, {})
+    expect(await call(`/servers/${plain}/exec`, { command: 'echo here' })).toMatchObject({ stdout: 'here\n' })
     expect((await pods('servers')).length).toBeGreaterThan(0)
     expect((await pods('berth')).length).toBe(1)
   },

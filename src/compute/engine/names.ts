@@ -62,6 +62,9 @@ export function newName(owner: string, serverId: string): string {
 /** Returns the reference of berth's own image of servers. */
 export const ownImage = (version: string): string => `berth-server:${version}`
 
+/** Reports whether an image is berth's own, of any registry, which has the executable and the tools. */
+export const isOwnImage = (reference: string): boolean => /(?:^|\/)berth-server(?:[:@]|$)/.test(reference)
+
 /** Under which names an engine keeps the labels of what berth makes. */
 export type LabelNames = Readonly<Record<keyof EngineLabels, string>>
 

@@ -11,7 +11,7 @@ import {
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from '../engine/engine.ts'
-import { labelsToText } from '../engine/names.ts'
+import { isOwnImage, labelsToText } from '../engine/names.ts'
 
 /** Names of the labels of what berth makes in a cluster. */
 export const POD_LABELS = {
@@ -94,7 +94,7 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
     capabilities: { drop: ['ALL'], ...(root ? { add: ROOT_CAPABILITIES } : {}) },
     readOnlyRootFilesystem: !root,
   }
-  const hasTools = /(?:^|\/)berth-server(?:[:@]|$)/.test(spec.image)
+  const hasTools = isOwnImage(spec.image)
   const tools = { name: 'tools', mountPath: TOOLS_PATH }
   const empty = ['tmp', 'run', 'caches', ...(hasTools ? [] : ['tools'])]
   return {

@@ -1,6 +1,6 @@
 import { StartupError } from '../../errors.ts'
 import { messageOf } from '../../runtime/error-info.ts'
-import { ownImage } from '../engine/names.ts'
+import { isOwnImage, ownImage } from '../engine/names.ts'
 import type { OpenOptions, ReachableEngine } from '../engine/open.ts'
 import { readAccess } from './kubeconfig.ts'
 import { KubernetesEngine } from './kubernetes-engine.ts'
@@ -18,11 +18,13 @@ export async function openKubernetes({
   const access = await readAccess(config.kubernetes, variables).catch((error: unknown) => {
     throw new StartupError(messageOf(error), { cause: error })
   })
+  const { serverImage } = config
   const engine = new KubernetesEngine({
     access,
     config: config.kubernetes,
     pulls: config.pull === 'missing',
-    toolsImage: ownImage(version),
+    // Nodes have it from the registry that was named.
+    toolsImage: serverImage !== null && isOwnImage(serverImage) ? serverImage : ownImage(version),
   })
   return {
     ...{ engine, name: `Kubernetes at ${access.server}`, isLocal: false },

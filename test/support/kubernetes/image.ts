@@ -21,6 +21,9 @@ import { testCache } from './executable.ts'
 /** The image of servers. */
 export const SERVER_IMAGE = 'localhost/berth-server:test'
 
+/** The same by a name that does not say it has berth's executable. */
+export const PLAIN_IMAGE = 'localhost/plain:test'
+
 /** The image that holds the namespaces of each pod. */
 export const PAUSE_IMAGE = 'localhost/pause:test'
 
@@ -63,7 +66,7 @@ export async function writeImages(archive: string, executable: string): Promise<
     const wait = 'trap "exit 0" TERM INT; while :; do sleep 86400 & wait $!; done'
     config('pause.json', { Env: [`PATH=${PATH}`], Entrypoint: ['/bin/sh', '-c', wait], User: '65534:65534' })
     const manifest = [
-      { Config: 'server.json', RepoTags: [SERVER_IMAGE], Layers: layers },
+      { Config: 'server.json', RepoTags: [SERVER_IMAGE, PLAIN_IMAGE], Layers: layers },
       { Config: 'pause.json', RepoTags: [PAUSE_IMAGE], Layers: layers },
     ]
     writeFileSync(join(work, 'manifest.json'), JSON.stringify(manifest))
