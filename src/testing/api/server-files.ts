@@ -66,19 +66,21 @@ const MovedServer = t.Object(
   { $id: 'MovedServer' },
 )
 
+const LeftBehind = t.Object(
+  {
+    name: t.String(),
+    remedy: t.String({ description: 'The command by which a person removes it.' }),
+  },
+  { $id: 'LeftBehind' },
+)
+
 const RecoveredServer = t.Object(
   {
     id: t.String(),
     cause: t.String({ description: 'Why its files cannot be had, a sentence.' }),
     lost: t.String({ description: 'What is lost, a sentence.' }),
     ...SIZE,
-    left: t.Array(
-      t.Object({
-        name: t.String(),
-        remedy: t.String({ description: 'The command by which a person removes it.' }),
-      }),
-      { description: 'What stays of it on its engine.' },
-    ),
+    left: t.Array(LeftBehind, { description: 'What stays of it on its engine.' }),
   },
   { $id: 'RecoveredServer' },
 )
