@@ -152,7 +152,12 @@ describe.skipIf(browserPath === null)('the parts of a server on the dashboard (n
     const { status } = await berth.call('POST', `/servers/${server}/exec`, { command: 'true' })
     expect(status).toBe(503)
     await page.getByText('Applied once').waitFor()
-    expect(await page.getByText('418').count()).toBe(0)
+    expect(
+      await page
+        .locator('.server-faults')
+        .getByText(/\b418\b/)
+        .count(),
+    ).toBe(0)
     await page.locator('.server-faults').getByRole('button', { name: 'Remove' }).click()
     await page.getByText('No fault that is set may apply to one.').waitFor()
     await berth.control('DELETE', `/faults/${elsewhere.id}`)

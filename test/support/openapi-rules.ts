@@ -7,7 +7,7 @@ import type { OpenApiDocument, OperationObject, Parameter } from '../../src/cont
 const GIVEN: Readonly<Record<string, string>> = {
   'changes.stream': 'text/event-stream',
   'files.download': 'application/octet-stream',
-  'servers.export': 'application/x-tar',
+  'servers.export': 'application/octet-stream',
 }
 
 /** An operation with where it stands. */

@@ -14,7 +14,7 @@ import { count, formatBytes, printable } from '../output.ts'
 import { isInteractive, type ProcessContext } from '../process-context.ts'
 
 /** The media type of archives of servers. */
-const ARCHIVE_TYPE = 'application/x-tar'
+const ARCHIVE_TYPE = 'application/octet-stream'
 
 /** Beginning of the name of an archive that is not complete. */
 const PARTIAL = '.berth-export-'

@@ -8,8 +8,8 @@ import { ServerTransfers } from '../../resources/servers/transfers.ts'
 import { checkAccount } from './account.ts'
 import type { ControlParts } from './parts.ts'
 
-/** The media type of archives of servers. */
-export const ARCHIVE_TYPE = 'application/x-tar'
+/** The media type of archives of servers: generators of clients pass over others. */
+export const ARCHIVE_TYPE = 'application/octet-stream'
 
 const ImportQuery = t.Object(
   {

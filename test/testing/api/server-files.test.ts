@@ -29,7 +29,7 @@ describe('the archive of a server', () => {
 
   async function exported(id: string): Promise<Uint8Array<ArrayBuffer>> {
     const response = await fetch(`${berth.info.base_url}/_berth/servers/${id}/export`, { headers: admin() })
-    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/x-tar'])
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/octet-stream'])
     return new Uint8Array(await response.arrayBuffer())
   }
 
