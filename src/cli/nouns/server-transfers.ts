@@ -189,15 +189,19 @@ stay.
       body: { to },
     })
     const { compute } = await client.call('control.health')
-    return print(moved, ({ id, from, to, files, bytes, removed }) =>
+    return print(moved, ({ id, from, files, bytes, removed }) =>
       [
-        `Moved ${id} from ${from} to ${to}: ${count(files, 'file')}, ${formatBytes(bytes)}, compared by hash.\n`,
+        `Moved ${id} from ${from} to ${printable(to)}: ${count(files, 'file')}, ${formatBytes(bytes)}, compared by hash.\n`,
         removed ? '' : `Its files are still on ${from}, too: the next start removes them there.\n`,
-        compute === to ? '' : `It runs again when berth is started with --compute ${to}.\n`,
+        to === compute ? '' : `It runs again when berth is started with ${wayTo(to)}.\n`,
       ].join(''),
     )
   },
 })
+
+/** Returns the options of a berth that runs servers where `--to` names. */
+const wayTo = (to: string): string =>
+  to.includes('://') ? `--compute docker --engine ${printable(to)}` : `--compute ${to}`
 
 /** `berth servers recover` */
 export const recoverServer = action({
