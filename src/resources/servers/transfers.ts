@@ -287,7 +287,7 @@ export class ServerTransfers {
     if (there === this.#servers.images.compute) return lossOn(this.#compute.driver, handle)
     let loss: FileLoss | null
     try {
-      const place = await this.#open({ compute: there, address: null })
+      const place = await this.#place({ compute: there, address: null })
       try {
         loss = await lossOn(place, handle)
       } finally {
@@ -341,12 +341,17 @@ export class ServerTransfers {
     }
   }
 
+  /** Opens another place. @throws BerthError 400 */
+  #place(choice: PlaceChoice): Promise<ComputeDriver> {
+    return this.#openPlace(choice).catch((error: unknown) => {
+      throw error instanceof StartupError ? badRequest(error.message) : error
+    })
+  }
+
   /** Opens another place, and ends what killed berths have left running there. @throws BerthError 400; ComputeError */
   async #open(choice: PlaceChoice): Promise<ComputeDriver> {
     const { records } = this.#servers
-    const place = await this.#openPlace(choice).catch((error: unknown) => {
-      throw error instanceof StartupError ? badRequest(error.message) : error
-    })
+    const place = await this.#place(choice)
     try {
       const handles = records.placed().map(({ handle }) => handle)
       await place.takeStock(handles, []).end()
