@@ -196,7 +196,7 @@ describe('files', () => {
       status: 502,
       body: {
         error: 'compute_backend_error',
-        message: `The server's files are gone: there is no directory ${workspace}. Put it back, or delete the server.`,
+        message: `The server's files are gone: there is no directory ${workspace}. Put it back, delete the server, or give it an empty one: berth servers recover.`,
       },
     }
     expect(await berth.call('GET', `/servers/${server}/files`)).toMatchObject(gone)

@@ -45,7 +45,7 @@ export function pinWorkspace({ path, byDescriptor }: WorkspaceRoot): PinnedEntry
 /** Returns the failure of a server whose files someone else removed. */
 export const workspaceGone = (path: string, options?: ErrorOptions): ComputeError =>
   new ComputeError(
-    `The server's files are gone: there is no directory ${path}. Put it back, or delete the server.`,
+    `The server's files are gone: there is no directory ${path}. Put it back, delete the server, or give it an empty one: berth servers recover.`,
     options,
   )
 
