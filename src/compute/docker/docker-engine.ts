@@ -108,6 +108,10 @@ export class DockerEngine implements Engine {
     return (await this.#known()).id
   }
 
+  removalOf(kind: 'instance' | 'storage', name: string): string {
+    return kind === 'instance' ? `docker rm -f ${name}` : `docker volume rm ${name} ${name}-caches`
+  }
+
   hasImage(reference: string): Promise<boolean> {
     return this.#do(`look for the image ${reference}`, () => this.#images.has(reference))
   }

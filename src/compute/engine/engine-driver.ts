@@ -33,7 +33,7 @@ import {
   WORKSPACE_PATH,
 } from './engine.ts'
 import { EngineServer, type ServerContext } from './engine-server.ts'
-import { type EngineHandle, engineHandle, isEngineHandle, newName, removalOf } from './names.ts'
+import { type EngineHandle, engineHandle, isEngineHandle, newName } from './names.ts'
 import { EngineNotes } from './owner.ts'
 
 /** The size of a storage whose server's limits are not known yet. */
@@ -214,7 +214,7 @@ export class EngineDriver implements ComputeDriver {
       await this.workspace(handle).stat('.')
       return null
     } catch (error) {
-      if (error instanceof StorageLost) return error.message
+      if (error instanceof StorageLost) return error.reason
       throw error
     }
   }
@@ -227,10 +227,10 @@ export class EngineDriver implements ComputeDriver {
     return [
       ...instances
         .filter(({ labels }) => labels.server === server)
-        .map(({ name }) => ({ name, remedy: removalOf(engine.name, 'instance', name) })),
+        .map(({ name }) => ({ name, remedy: engine.removalOf('instance', name) })),
       ...storages
         .filter(({ name }) => name === storage)
-        .map(({ name }) => ({ name, remedy: removalOf(engine.name, 'storage', name) })),
+        .map(({ name }) => ({ name, remedy: engine.removalOf('storage', name) })),
     ]
   }
 
@@ -281,8 +281,9 @@ export class EngineDriver implements ComputeDriver {
   async destroy(handle: ServerHandle): Promise<void> {
     // Those of a server that was moved here: whatever runs servers, the data directory is this one.
     if (handle.kind === 'local') return new ServerDirectories(this.#options.dataDir).destroy(handle)
-    const { storage, engine: id } = engineHandle(handle, this.name)
-    await this.#checkEngine(id)
+    const ours = engineHandle(handle, this.name)
+    const { storage } = ours
+    await this.#checkEngine(ours)
     await this.#server(handle).remove()
     this.#servers.delete(storage)
     this.#notes.end(storage)
@@ -324,19 +325,20 @@ export class EngineDriver implements ComputeDriver {
   }
 
   /** The engine would make a new volume in the place of one that it does not have. */
-  async #check({ storage, server, engine: id }: EngineHandle): Promise<void> {
-    await this.#checkEngine(id)
+  async #check(handle: EngineHandle): Promise<void> {
+    await this.#checkEngine(handle)
+    const { storage, server } = handle
     if (await this.#options.engine.hasStorage(storage)) return
     throw new ComputeError(
       `The server's files are gone: ${this.#options.name} has no volume ${storage}. Someone has removed it; delete the server, restore a snapshot, or give it an empty one: berth servers recover ${server}.`,
     )
   }
 
-  async #checkEngine(id: string): Promise<void> {
+  async #checkEngine({ server, engine: id }: EngineHandle): Promise<void> {
     const { engine, name } = this.#options
     if ((await engine.identify()) === id) return
     throw new ComputeError(
-      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover.`,
+      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover ${server}.`,
     )
   }
 

@@ -43,6 +43,9 @@ export interface Engine {
   /** Reports whether there is a storage of this name. */
   hasStorage(name: string): Promise<boolean>
 
+  /** Returns the command by which a person removes an instance or a storage. */
+  removalOf(kind: 'instance' | 'storage', name: string): string
+
   /**
    * Returns why the machine on which a storage is used cannot be reached, a sentence; null if it can or nothing uses the
    * storage. An engine of one machine has no such operation.
@@ -77,7 +80,15 @@ export interface Engine {
 }
 
 /** No machine that can be reached has a storage. */
-export class StorageLost extends ComputeError {}
+export class StorageLost extends ComputeError {
+  /** @param reason sentences, without the remedy */
+  constructor(
+    readonly reason: string,
+    remedy = '',
+  ) {
+    super(reason + remedy)
+  }
+}
 
 /** Outcome of `Engine.probe`. */
 export type EngineProbe =

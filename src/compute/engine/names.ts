@@ -87,9 +87,3 @@ export function labelsFromText(names: LabelNames, labels: unknown): EngineLabels
 /** Returns the first hex digits of the hash of a text. */
 export const digestOf = (text: string, digits: 8 | 16 | 32): string =>
   new Bun.CryptoHasher('sha256').update(text).digest('hex').slice(0, digits)
-
-/** Returns the command by which a person removes an instance or a storage of an engine. */
-export function removalOf(engine: EngineName, kind: 'instance' | 'storage', name: string): string {
-  if (engine === 'kubernetes') return `kubectl delete ${kind === 'instance' ? 'pod' : 'pvc'} ${name}`
-  return kind === 'instance' ? `docker rm -f ${name}` : `docker volume rm ${name} ${name}-caches`
-}

@@ -4,7 +4,6 @@ import { createLogger } from '../../runtime/logger.ts'
 import { handlesIn } from '../../storage/state.ts'
 import { NO_PROVISIONS, openEngine } from '../drivers.ts'
 import type { Engine, EngineInventory, EngineName } from './engine.ts'
-import { removalOf } from './names.ts'
 import { EngineNotes } from './owner.ts'
 
 /** A data directory on which no berth runs. */
@@ -78,7 +77,7 @@ const instancesOf = (engine: Engine, { instances }: EngineInventory, { path }: E
       name: instance.name,
       server: instance.labels.server,
       dataDir: path,
-      remedy: removalOf(engine.name, 'instance', instance.name),
+      remedy: engine.removalOf('instance', instance.name),
       remove: () => engine.remove(instance),
     }
   })
@@ -98,7 +97,7 @@ const storagesOf = (
         name,
         server: labels.server,
         dataDir: path,
-        remedy: removalOf(engine.name, 'storage', name),
+        remedy: engine.removalOf('storage', name),
         remove: async () => {
           await engine.removeStorage(name)
           new EngineNotes(path).end(name)

@@ -36,6 +36,8 @@ import {
   claimsOf,
   endOf,
   instanceOf,
+  isAboutNodes,
+  isNodeGone,
   isRunning,
   isUnreachable,
   type Pod,
@@ -51,6 +53,9 @@ const START_MS = { present: 60_000, pulled: 600_000 } as const
 
 /** Milliseconds for which no node may take a pod: a volume is being made, or another pod is about to end. */
 const UNSCHEDULED_MS = 10_000
+
+/** Milliseconds in which the node that has a claim takes a pod which tolerates all taints. */
+const OFFER_MS = 5_000
 
 /** Milliseconds between two attempts to reach a container that is about to run: its status says so up to a second late. */
 const ATTEMPT_MS = 60
@@ -80,6 +85,11 @@ interface ClusterEvent {
 
 /** The class of a claim makes no volume with its access mode. */
 class ModeRefused extends ComputeError {}
+
+/** A PersistentVolumeClaim, as far as berth reads it. */
+interface Claim extends KubernetesObject {
+  readonly spec: { readonly volumeName?: string }
+}
 
 /** The options of `KubernetesEngine`. */
 interface KubernetesEngineOptions {
@@ -241,6 +251,8 @@ export class KubernetesEngine implements Engine {
         pod = await find()
         if (pod === null) return
         await this.#checkReachable(pod)
+        // What was about to start on a node that was lost does not tell that by its status.
+        if (performance.now() > until && !(await this.#isBack(pod))) throw unreachable(pod)
         if (performance.now() > until)
           throw new ComputeError(
             `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
@@ -297,9 +309,7 @@ export class KubernetesEngine implements Engine {
       const waitedMs = performance.now() - began
       const unscheduled = unscheduledReasonOf(pod)
       if (unscheduled !== null && waitedMs > UNSCHEDULED_MS)
-        throw new (/taint|affinity/.test(unscheduled) ? StorageLost : ComputeError)(
-          `No node of the cluster takes the server: ${sentence(unscheduled)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
-        )
+        throw await this.#whyUnscheduled(pods, spec, pod.metadata.name, unscheduled)
       if (waitedMs > startMs)
         throw new ComputeError(
           `The server did not start within ${startMs / 1000} s: ${sentence(last)}${await this.#warnings(spec.storage, pod.metadata.name)}`,
@@ -321,6 +331,45 @@ export class KubernetesEngine implements Engine {
   }
 
   /**
+   * Returns why no node takes a server. The scheduler does not say which node has the claim, nor which taint a node has, and
+   * berth may not look at nodes. So a second pod that tolerates all taints is offered: the node of the claim takes it, and
+   * responds or not.
+   *
+   * @param reason as the scheduler says it
+   */
+  async #whyUnscheduled(
+    pods: PodWatch,
+    spec: InstanceSpec,
+    name: string,
+    reason: string,
+  ): Promise<ComputeError> {
+    const why = `No node of the cluster takes the server: ${sentence(reason)}${await this.#warnings(spec.storage, name)}`
+    const claim = await this.client.find<Claim>(this.#path('persistentvolumeclaims', spec.storage))
+    // A claim without a volume would get one on whichever node took that pod.
+    if (!isAboutNodes(reason) || claim?.spec.volumeName === undefined) return new ComputeError(why)
+    const offered = podOf({ ...spec, name: `${spec.name}-look` }, { ...this.#settings, toleratesAll: true })
+    const pod = await this.client.request<Pod>('POST', this.#path('pods'), offered)
+    const { name: offeredName, uid } = pod.metadata
+    pods.add(pod)
+    const now = (): Pod => pods.get(uid) ?? pod
+    const until = performance.now() + OFFER_MS
+    let isSilent = false
+    try {
+      while (now().spec.nodeName === undefined && performance.now() < until) {
+        if (isNodeGone(unscheduledReasonOf(now()) ?? '')) return new StorageLost(why)
+        await pods.wait(uid, ATTEMPT_MS)
+      }
+      isSilent = now().spec.nodeName !== undefined && !(await this.#isBack(now()))
+      return isSilent ? unreachable(now()) : new ComputeError(why)
+    } finally {
+      // What never ran on a node that does not respond would stay until that is back.
+      await this.client
+        .remove(this.#path('pods', offeredName), { uid, seconds: isSilent ? 0 : GRACE_SECONDS })
+        .catch(() => {})
+    }
+  }
+
+  /**
    * Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files.
    * While a snapshot is restored, its next files have a pod of their own.
    */
@@ -328,10 +377,15 @@ export class KubernetesEngine implements Engine {
     for (const pod of await this.#podsOn(labels, storage)) await this.remove(instanceOf(pod))
   }
 
+  removalOf(kind: 'instance' | 'storage', name: string): string {
+    // Neither is gone before its node is back, or is removed from the cluster.
+    return `kubectl delete ${kind === 'instance' ? 'pod' : 'pvc'} ${name} --namespace ${this.namespace} --wait=false`
+  }
+
   lostNode(labels: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<string | null> {
     return this.#do('look at the pods of the server', async () => {
       for (const pod of await this.#podsOn(labels, storage))
-        if (isUnreachable(pod) && !(await this.#isBack(pod))) return unreachable(pod).message
+        if (isUnreachable(pod) && !(await this.#isBack(pod))) return silenceOf(pod)
       return null
     })
   }
@@ -477,7 +531,12 @@ export class KubernetesEngine implements Engine {
   }
 }
 
-const unreachable = ({ spec }: Pod): ComputeError =>
+/** Says that the node of a pod does not respond, a sentence. */
+const silenceOf = ({ spec }: Pod): string =>
+  `The node ${spec.nodeName} does not respond to its cluster, so the server on it cannot be reached.`
+
+const unreachable = (pod: Pod): StorageLost =>
   new StorageLost(
-    `The node ${spec.nodeName} does not respond to its cluster, so the server on it cannot be reached. It goes on when the node is back. If it is gone for good: berth servers recover.`,
+    silenceOf(pod),
+    ` It goes on when the node is back. If it is gone for good: berth servers recover ${instanceOf(pod).labels.server}.`,
   )

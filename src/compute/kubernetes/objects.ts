@@ -35,6 +35,8 @@ export interface PodSettings extends Pick<KubernetesConfig, 'nodeSelector' | 'ru
   readonly pulls: boolean
   /** Image that has berth's executable and tools, for those that lack them. */
   readonly toolsImage: string
+  /** Whether nodes with any taint take it; by default those that are lost while it runs. */
+  readonly toleratesAll?: boolean
 }
 
 /** What names an object of berth. */
@@ -79,7 +81,7 @@ export const claimOf = (named: NamedObject, { size, storageClass, mode }: Volume
  */
 export function podOf(spec: InstanceSpec, settings: PodSettings): object {
   const { limits, root } = spec
-  const { nodeSelector, runtimeClass, pulls, toolsImage } = settings
+  const { nodeSelector, runtimeClass, pulls, toolsImage, toleratesAll = false } = settings
   const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
   const millis = Math.ceil(limits.cpus * 1000)
   const share = (value: number): number => Math.ceil(value * REQUESTED_SHARE)
@@ -109,9 +111,11 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
       ...(runtimeClass === null ? {} : { runtimeClassName: runtimeClass }),
       ...(Object.keys(nodeSelector).length === 0 ? {} : { nodeSelector }),
       // Without these a cluster ends the server when its node is back after a cut of five minutes.
-      tolerations: ['not-ready', 'unreachable'].map((taint) => ({
-        ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
-      })),
+      tolerations: toleratesAll
+        ? [{ operator: 'Exists' }]
+        : ['not-ready', 'unreachable'].map((taint) => ({
+            ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
+          })),
       securityContext: {
         runAsNonRoot: !root,
         runAsUser: root ? 0 : SERVER_USER,

@@ -93,6 +93,25 @@ export function unscheduledReasonOf(pod: Pod): string | null {
   )
 }
 
+const everyReason = (reason: string, pattern: RegExp): boolean =>
+  /^0\/\d+ nodes are available: ./.test(reason) &&
+  reason
+    .replace(/^[^:]*: /, '')
+    .split(', ')
+    .every((one) => pattern.test(one))
+
+/**
+ * Reports whether all that keeps a pod from being scheduled is which nodes there are, and not what they have left.
+ *
+ * @param reason as `unscheduledReasonOf` returns it
+ */
+export const isAboutNodes = (reason: string): boolean =>
+  everyReason(reason, /\baffinity\b|\btaint\b|\bunschedulable\b/)
+
+/** Reports whether no node of the cluster is the one of a pod's claim, of a pod which tolerates all taints. */
+export const isNodeGone = (reason: string): boolean =>
+  everyReason(reason, /PersistentVolume's node affinity|volume node affinity conflict/)
+
 /**
  * Reports whether the cluster has lost the node of a pod that runs: it then takes the pod for not ready, while its container
  * is still said to be.
