@@ -124,9 +124,12 @@ describe.skipIf(missing !== null)('servers that are carried to and from a cluste
       return said.includes('unschedulable')
     }, 'a refusal since the node is cordoned')
     await cluster.kubectl('uncordon', 'node1')
-    const isEnding = async () =>
-      (await pods(asleep)).some(({ metadata }) => metadata.deletionTimestamp !== undefined)
-    await until(async () => !(await isEnding()), 'the end of what was tried')
+    // What starts on a node that is being lost is waited for, for two minutes.
+    const isSettled = async () =>
+      (await pods(asleep)).every(
+        ({ metadata, status }) => metadata.deletionTimestamp === undefined && status.phase === 'Running',
+      )
+    await until(isSettled, 'the end of what was tried')
     const [old] = await pods(awake)
 
     const node = cluster.nodes[0]
@@ -165,5 +168,5 @@ describe.skipIf(missing !== null)('servers that are carried to and from a cluste
     } finally {
       await node?.join()
     }
-  }, 240_000)
+  }, 400_000)
 })
