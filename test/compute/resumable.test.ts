@@ -284,7 +284,7 @@ describe('the socket of a server', () => {
     )
     await until(() => open === 64, 'the oldest are closed')
     server.carriers[0]?.kill('SIGKILL')
-    await until(() => server.transport.state.name === 'reconnecting', 'berth notices the cut')
+    await until(() => server.states.some(({ name }) => name === 'reconnecting'), 'berth notices the cut')
     expect(await server.run('echo on')).toBe('on\n')
     await until(() => open === 0, 'the others are closed')
     for (const connection of connections) connection.terminate()
