@@ -48,7 +48,8 @@ const layerOf = (packages: readonly string[]): string =>
 /** Makes a layer, and the one below it, unless they are kept. */
 async function keepLayer(machine: Machine, packages: readonly string[]): Promise<void> {
   mkdirSync(place, { recursive: true })
-  const env = { SUITE: suite, ARCHIVE: archive() ?? '', LAYER: layerOf(packages) }
+  // The directory for temporary files of the tests is not in the root.
+  const env = { SUITE: suite, ARCHIVE: archive() ?? '', LAYER: layerOf(packages), TMPDIR: '/tmp' }
   // Mounts end with their namespace, whatever happens.
   await machine.output(['unshare', '--mount', 'sh', '-c', MAKE_LAYER, 'sh', ...packages], { cwd: place, env })
 }
