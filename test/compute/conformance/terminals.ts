@@ -278,7 +278,7 @@ export function terminalEndTests(name: Subject): void {
       await until('the hang-up', async () => (await sleepers()).length === 1)
       expect(await sleepers()).toEqual(['sleep 302'])
       await show(sandbox, 'setsid -f sleep 300', { background: 'ends' })
-      expect((await bench.commands()).length).toBe(1)
+      await until('the end of the background', async () => (await bench.commands()).length === 1)
     })
 
     test('comes with the end of the server, after which none is opened', async () => {
