@@ -150,7 +150,7 @@ test.skipIf(isLocalCompute)(
     const files = join(data, 'snapshots', RECORDED.before, 'servers')
     const [server = ''] = readdirSync(files)
     expect(existsSync(join(files, server, 'workspace/notes/hello.txt'))).toBe(true)
-    expect((await berth.run(['exec', 'demo', 'true'])).stderr).toContain('Start berth with --compute local.')
+    expect((await berth.run(['exec', 'demo', 'true'])).stderr).toContain(`berth servers move ${server} --to`)
     await ended(berth)
   },
 )
