@@ -1,5 +1,10 @@
 import { tmpdir } from 'node:os'
-import { type EndedDirectory, type EngineRemain, loadEngineRemains } from '../compute/compute.ts'
+import {
+  type EngineDirectory,
+  type EngineRemain,
+  type EngineRemains,
+  loadEngineRemains,
+} from '../compute/compute.ts'
 import { hasEngineNotes } from '../compute/remains.ts'
 import { loadConfig } from '../config/load.ts'
 import { explanationOf } from '../errors.ts'
@@ -17,11 +22,30 @@ interface EngineFlags {
   engine?: string | undefined
 }
 
-/** What ended instances have left on an engine. Disposing of it ends the connection. */
+/** Something on an engine, as it is shown to a person. */
+interface ShownRemain {
+  kind: EngineRemain['kind']
+  /** Its name. */
+  id: string
+  detail: string
+  remedy: string
+}
+
+const shown = ({ kind, name, server, dataDir, remedy }: EngineRemain): ShownRemain => ({
+  kind,
+  id: name,
+  detail: `of the server ${server} on ${dataDir}`,
+  remedy,
+})
+
+const NOTHING: EngineRemains = { left: [], kept: [] }
+
+/** What no instance uses of what is on an engine. Disposing of it ends the connection. */
 export class EngineLeaks implements AsyncDisposable {
   readonly #directory: string | null
-  #remains: readonly EngineRemain[]
-  #unknown: readonly EndedDirectory[]
+  #left: readonly EngineRemain[]
+  readonly #kept: readonly EngineRemain[]
+  readonly #unknown: readonly EngineDirectory[]
 
   /**
    * Asks the engine that is configured, if a server of one of the directories was ever on one. Where it does not respond, it
@@ -30,12 +54,12 @@ export class EngineLeaks implements AsyncDisposable {
    * @throws CommandError if it does not respond and a flag asks for it
    */
   static async find(
-    directories: readonly EndedDirectory[],
+    directories: readonly EngineDirectory[],
     context: ProcessContext,
     flags: EngineFlags,
   ): Promise<EngineLeaks> {
     const noted = directories.filter(({ path }) => hasEngineNotes(path))
-    if (noted.length === 0) return new EngineLeaks(null, [], [])
+    if (noted.length === 0) return new EngineLeaks(null, NOTHING, [])
     const { findEngineRemains } = await loadEngineRemains()
     const { env, cwd, stderr } = context
     const given = Object.entries(flags).filter(([, value]) => value !== undefined)
@@ -50,39 +74,43 @@ export class EngineLeaks implements AsyncDisposable {
       if (explanation === null) throw error
       if (flags.compute !== undefined || flags.engine !== undefined) throw new CommandError(explanation)
       await stderr.write(`berth: What servers have left on an engine is unknown: ${printable(explanation)}\n`)
-      return new EngineLeaks(null, [], noted)
+      return new EngineLeaks(null, NOTHING, noted)
     }
   }
 
   private constructor(
     directory: string | null,
-    remains: readonly EngineRemain[],
-    unknown: readonly EndedDirectory[],
+    { left, kept }: EngineRemains,
+    unknown: readonly EngineDirectory[],
   ) {
     this.#directory = directory
-    this.#remains = remains
+    this.#left = left
+    this.#kept = kept
     this.#unknown = unknown
   }
 
-  /** What is there. */
-  get leaks(): { kind: EngineRemain['kind']; id: string; detail: string; remedy: string }[] {
-    return this.#remains.map(({ kind, name, server, dataDir, remedy }) => ({
-      kind,
-      id: name,
-      detail: `of the server ${server} on ${dataDir}`,
-      remedy,
-    }))
+  /** What ended instances have left there. */
+  get leaks(): ShownRemain[] {
+    return this.#left.map(shown)
+  }
+
+  /** The volumes there that no database names. */
+  get kept(): ShownRemain[] {
+    return this.#kept.map((remain) => {
+      const { detail, ...rest } = shown(remain)
+      return { ...rest, detail: `${detail}, whose database does not name it` }
+    })
   }
 
   /** The data directories that name what is there, or may be there. */
   get directories(): ReadonlySet<string> {
-    return new Set([...this.#remains.map(({ dataDir }) => dataDir), ...this.#unknown.map(({ path }) => path)])
+    return new Set([...this.#left.map(({ dataDir }) => dataDir), ...this.#unknown.map(({ path }) => path)])
   }
 
   /** Removes it, as far as possible: containers first, whose volumes are free then. @param ended returns the directories on which no instance runs by now */
-  async remove(ended: () => readonly EndedDirectory[]): Promise<void> {
+  async remove(ended: () => readonly EngineDirectory[]): Promise<void> {
     const left: EngineRemain[] = []
-    for (const remain of this.#remains) {
+    for (const remain of this.#left) {
       const isEnded = ended().some(({ path }) => path === remain.dataDir)
       const isGone =
         isEnded &&
@@ -92,7 +120,7 @@ export class EngineLeaks implements AsyncDisposable {
           .catch(() => false))
       if (isEnded && !isGone) left.push(remain)
     }
-    this.#remains = left
+    this.#left = left
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

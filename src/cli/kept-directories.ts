@@ -1,20 +1,23 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServerDirectories } from '../compute/remains.ts'
 import { messageOf } from '../runtime/error-info.ts'
 import { isTrial } from '../storage/data-directory.ts'
 import { removeTreeAside } from '../storage/files.ts'
-import { serversIn } from '../storage/state.ts'
+import { hasDatabase, serversIn } from '../storage/state.ts'
 import { askYes } from './confirm.ts'
 import { CommandError } from './errors.ts'
 import { isInteractive, type ProcessContext } from './process-context.ts'
 
 /** A directory with files of a server that the database of its data directory does not name. */
 export interface KeptDirectory {
+  kind: 'directory'
   /** The id of the server. */
   id: string
   path: string
   detail: string
+  /** The remedy for a person. */
+  remedy: string
 }
 
 /** Finds the directories of servers that starts keep although no server of the database owns them. */
@@ -26,7 +29,7 @@ export function findKept(dataDirectories: readonly string[]): KeptDirectory[] {
     const ids = new ServerDirectories(dataDir).holding()
     if (ids.length === 0) return []
     const database = join(dataDir, 'berth.db')
-    if ((statSync(database, { throwIfNoEntry: false })?.size ?? 0) === 0)
+    if (!hasDatabase(database))
       return ids.map((id) => describe(dataDir, id, 'there is no database that names its server'))
     try {
       const owned = new Set(serversIn(database))
@@ -43,9 +46,11 @@ export function findKept(dataDirectories: readonly string[]): KeptDirectory[] {
 const pathOf = (dataDir: string, id: string): string => join(dataDir, 'servers', id)
 
 const describe = (dataDir: string, id: string, detail: string): KeptDirectory => ({
+  kind: 'directory',
   id,
   path: pathOf(dataDir, id),
   detail,
+  remedy: `berth doctor --leaks --fix-kept ${id}`,
 })
 
 /**

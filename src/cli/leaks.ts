@@ -1,7 +1,7 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { EndedDirectory, EngineRemain } from '../compute/compute.ts'
+import type { EngineDirectory, EngineRemain } from '../compute/compute.ts'
 import {
   killAll,
   listProcesses,
@@ -125,17 +125,17 @@ export async function reportLeaks(
       {
         ok: true,
         leaks: [],
-        removed: [{ kind: 'directory', id: removed.path, detail: removed.detail }],
+        removed: [{ kind: removed.kind, id: removed.path, detail: removed.detail }],
         kept,
       },
       (_, { out }) => `${paint(out, 'green', '✓ removed')} directory ${printable(removed.path)}\n`,
     )
     return 0
   }
-  await using onEngine = await EngineLeaks.find(endedDirectories(scope), context, { data, compute, engine })
+  await using onEngine = await EngineLeaks.find(engineDirectories(scope), context, { data, compute, engine })
   const leaks = [...findLeaks(scope), ...onEngine.leaks]
-  const kept = lookForKept()
-  if (fix) await onEngine.remove(() => endedDirectories(scope))
+  const kept = [...lookForKept(), ...onEngine.kept]
+  if (fix) await onEngine.remove(() => engineDirectories(scope).filter(({ isLive }) => !isLive))
   const left =
     fix && leaks.length > 0 ? [...(await removeLeaks(scope, onEngine.directories)), ...onEngine.leaks] : leaks
   const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))
@@ -145,7 +145,7 @@ export async function reportLeaks(
       ...removed.map((leak) => leakText(out, 'removed', leak)),
       ...left.map((leak) => leakText(out, 'left', leak)),
       left.length > 0 ? summaryText(left.length, fix) : '',
-      ...kept.map((directory) => keptText(out, directory)),
+      ...kept.map((files) => keptText(out, files)),
     ].join('')
   })
   return left.length === 0 ? 0 : 1
@@ -157,8 +157,8 @@ function leakText(out: OutputStream, state: 'removed' | 'left', { kind, id, deta
   return `${sign} ${NOUNS[kind]} ${printable(id)}: ${printable(detail)}\n${remark}`
 }
 
-const keptText = (out: OutputStream, { id, path, detail }: KeptDirectory): string =>
-  `${paint(out, 'yellow', '–')} directory ${printable(path)}: kept, not a leak: ${printable(detail)}\n  ${paint(out, 'dim', `berth doctor --leaks --fix-kept ${printable(id)}`)}\n`
+const keptText = (out: OutputStream, files: KeptDirectory | EngineLeaks['kept'][number]): string =>
+  `${paint(out, 'yellow', '–')} ${files.kind} ${printable('path' in files ? files.path : files.id)}: kept, not a leak: ${printable(files.detail)}\n  ${paint(out, 'dim', printable(files.remedy))}\n`
 
 const summaryText = (number: number, tried: boolean): string =>
   tried
@@ -237,13 +237,15 @@ function knownDirectories({ data, env, cwd }: LeakScope): { directories: string[
   }
 }
 
-/** Returns the known data directories on which no instance runs. */
-function endedDirectories(scope: LeakScope): EndedDirectory[] {
+/** Returns the known data directories with what is to be known of them. */
+function engineDirectories(scope: LeakScope): EngineDirectory[] {
   const { directories, temporary } = knownDirectories(scope)
   const { live } = classifyDirectories(directories, heldDirectories(ownProcesses()))
-  return directories
-    .filter((path) => !live.has(markerOf(path)))
-    .map((path) => ({ path, isAbandoned: temporary.includes(path) }))
+  return directories.map((path) => ({
+    path,
+    isLive: live.has(markerOf(path)),
+    isAbandoned: temporary.includes(path),
+  }))
 }
 
 function classifyDirectories(known: readonly string[], held: readonly string[]): KnownDirectories {

@@ -52,7 +52,7 @@ export type { ComputeDependencies, DriverChoice, SelectedDriver, ServerProvision
 export { TOOLS_PATH } from './engine/engine.ts'
 export { computeOf, filesElsewhere, ownImage, wishOf } from './engine/names.ts'
 export type { EngineFinding } from './engine/open.ts'
-export type { EndedDirectory, EngineRemain } from './engine/remains.ts'
+export type { EngineDirectory, EngineRemain, EngineRemains } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'
 export type { ProvidedNetwork } from './local/network/server-network.ts'

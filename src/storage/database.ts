@@ -1,6 +1,6 @@
 /** Opens the SQLite database, migrates its schema, and gives typed queries. */
 import { Database as Sqlite, type Statement } from 'bun:sqlite'
-import { closeSync, existsSync, openSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { StartupError } from '../errors.ts'
@@ -11,6 +11,7 @@ import { emptyDatabase } from './migrate.ts' with { type: 'macro' }
 import { migrate } from './migrate.ts'
 import sessions from './migrations/sessions/0001_sessions.sql' with { type: 'text' }
 import admin from './migrations/sessions/0002_admin.sql' with { type: 'text' }
+import { hasDatabase } from './state.ts'
 
 export { findDamage, SCHEMA, schemaOf } from './migrate.ts'
 
@@ -122,7 +123,7 @@ function movesLog(sqlite: Sqlite): boolean {
 
 /** Creates an empty database if there is no file or an empty one; atomically, with mode 0600. */
 function makeWhereMissing(path: string): void {
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0) return
+  if (hasDatabase(path)) return
   // Those of a database that is gone would be applied to this one.
   for (const suffix of ['-wal', '-shm']) remove(`${path}${suffix}`)
   writePrivate(path, Bun.zstdDecompressSync(Buffer.from(EMPTY_DATABASE, 'base64')))

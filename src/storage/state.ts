@@ -1,6 +1,6 @@
 /** Which files of a data directory are the state, and how one state replaces another completely or not at all. */
 import { constants, Database as Sqlite } from 'bun:sqlite'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { namesIn } from '../runtime/if-present.ts'
@@ -147,6 +147,10 @@ function swapEntries(path: string): void {
   rmSync(decided)
 }
 
+/** Reports whether there is a database: a power cut can leave an empty file. */
+export const hasDatabase = (path: string): boolean =>
+  (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+
 /**
  * Returns the ids of the servers that a database names, also of those that are deleted and whose files may not be removed
  * yet. Only reads it.
@@ -169,12 +173,13 @@ export function serversIn(path: string): string[] {
 }
 
 /**
- * Returns the handles of the servers of a data directory on which no berth runs, as JSON: of those that it has, and of files
- * that are to be removed, which are none while another state is about to take its place.
+ * Returns the handles that the database of a data directory names, as JSON: of its servers, and of files that are to be
+ * removed; null while another state is about to take its place. Only reads it.
  *
  * @throws the system's error if it cannot be read
  */
-export function handlesIn(path: string): { needed: string[]; doomed: string[] } {
+export function handlesIn(path: string): { needed: string[]; doomed: string[] } | null {
+  if (existsSync(swapPaths(path).decided)) return null
   using sqlite = openToRead(join(path, 'berth.db'))
   const handles = (query: string): string[] =>
     sqlite
@@ -183,9 +188,7 @@ export function handlesIn(path: string): { needed: string[]; doomed: string[] } 
       .map(({ handle }) => handle)
   return {
     needed: handles('SELECT handle FROM servers'),
-    doomed: existsSync(swapPaths(path).decided)
-      ? []
-      : handles('SELECT handle FROM deleted_servers WHERE id NOT IN (SELECT id FROM servers)'),
+    doomed: handles('SELECT handle FROM deleted_servers WHERE id NOT IN (SELECT id FROM servers)'),
   }
 }
 

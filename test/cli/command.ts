@@ -68,6 +68,8 @@ export interface Served extends AsyncDisposable {
   /** The working directory it was started in; its data folder is `.berth` in it. */
   readonly cwd: string
   readonly child: ReturnType<typeof start>
+  /** What it has printed on standard error, once it has ended. */
+  readonly stderr: Promise<string>
   /** A command for this instance: it is run where the instance's folder is found. */
   run(args: readonly string[], options?: RunOptions): Promise<Outcome>
   /** The same with `--json`: it must succeed, and print one line and nothing else. Resolves to the value. */
@@ -111,6 +113,7 @@ export async function serve(args: readonly string[] = [], options: RunOptions = 
     info: JSON.parse(new TextDecoder().decode(value)),
     cwd,
     child,
+    stderr,
     run: (command, rest) => run(command, { cwd, ...rest }),
     async json(...args) {
       const { exitCode, stdout, stderr } = await served.run([...args, '--json'])

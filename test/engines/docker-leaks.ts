@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
+import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { EngineNotes } from '../../src/compute/engine/owner.ts'
 import { run, serve, temporaryFolder } from '../cli/command.ts'
@@ -9,6 +9,7 @@ import { until } from '../support/processes.ts'
 interface Leak {
   kind: string
   id: string
+  detail: string
   remedy: string
 }
 
@@ -72,6 +73,67 @@ export function engineLeakTests(rig: () => EngineRig): void {
       expect(await volumesOf(ofKilled)).toEqual([])
       expect(await rig().containers(ofLiving)).toHaveLength(1)
       for (const name of before.kept) await rig().client().send('DELETE', `/volumes/${name}`)
+    }, 120_000)
+
+    test('lists volumes that an older database does not name, and removes none of them', async () => {
+      using folder = temporaryFolder()
+      const env = { XDG_STATE_HOME: join(folder.path, 'state'), TMPDIR: folder.path }
+      const options = { cwd: folder.path, env }
+      const engine = ['--engine', `unix://${rig().socket}`]
+      const start = () => serve(['--compute', 'docker', ...engine], options)
+      const database = join(folder.path, '.berth', 'berth.db')
+      const doctor = async (...more: string[]) => {
+        const outcome = await run(['doctor', '--leaks', '--json', ...engine, ...more], options)
+        const { leaks, kept }: { leaks: Leak[]; kept: Leak[] } = JSON.parse(outcome.stdout)
+        return { exitCode: outcome.exitCode, leaks, kept: kept.map(({ kind, id }) => [kind, id]) }
+      }
+      let owner = ''
+      {
+        await using first = await start()
+        owner = new EngineNotes(first.info.data_dir).owner
+        await first.server()
+      }
+      const volumes = async (): Promise<string[]> =>
+        (await rig().volumes()).filter((name) => name.startsWith(`berth-${owner.slice(0, 8)}`))
+      const older = await volumes()
+      copyFileSync(database, `${database}.backup`)
+      {
+        await using second = await start()
+        await second.server()
+        expect(await doctor()).toEqual({ exitCode: 0, leaks: [], kept: [] })
+      }
+      const all = await volumes()
+      const [unnamed = '', caches] = all.filter((name) => !older.includes(name))
+      expect(caches).toBe(`${unnamed}-caches`)
+
+      renameSync(database, `${database}.newer`)
+      renameSync(`${database}.backup`, database)
+      const listed = { exitCode: 0, leaks: [], kept: [['volume', unnamed]] }
+      expect(await doctor()).toEqual(listed)
+      expect(await doctor('--fix')).toEqual(listed)
+      const { stdout } = await run(['doctor', '--leaks', ...engine], options)
+      expect(stdout).toContain(`volume ${unnamed}: kept, not a leak: of the server srv_`)
+      expect(stdout).toContain(`  docker volume rm ${unnamed} ${caches}\n`)
+      {
+        await using third = await start()
+        await third.server()
+        expect(await doctor('--fix')).toEqual(listed)
+        third.child.kill('SIGTERM')
+        await third.child.exited
+        expect(await third.stderr).toContain('volumes that the database does not name are kept')
+      }
+      expect(await volumes()).toEqual(expect.arrayContaining(all))
+
+      // The one that names it is there again.
+      renameSync(`${database}.newer`, database)
+      expect((await doctor()).kept.map(([, id]) => id)).not.toContain(unnamed)
+      // A start refuses without any, and nobody knows whose they are.
+      rmSync(database)
+      expect((await doctor('--fix')).kept.map(([, id]) => id)).toEqual(
+        expect.arrayContaining([unnamed, ...older.slice(0, 1)]),
+      )
+      expect(await volumes()).toEqual(expect.arrayContaining(all))
+      for (const name of await volumes()) await rig().client().send('DELETE', `/volumes/${name}`)
     }, 120_000)
   })
 }

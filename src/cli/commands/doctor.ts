@@ -28,7 +28,10 @@ export const doctor = action({
       'look for what instances that were killed have left: processes, ports, directories, containers',
     ),
     fix: flag('with --leaks: remove it'),
-    fixKept: textOption('ID', 'with --leaks: remove the files of a server that the database does not name'),
+    fixKept: textOption(
+      'ID',
+      'with --leaks: remove the directory of a server that the database does not name',
+    ),
     compute: choiceOption('KIND', 'what servers run on, as for serve [BERTH_COMPUTE]', [
       'docker',
       'kubernetes',

@@ -250,17 +250,23 @@ export class EngineDriver implements ComputeDriver {
     const begun = [...this.#notes.begun]
     const blank = begun.filter((storage) => !owned.has(storage) && !doomed.has(storage))
     const hadOwner = this.#notes.hasOwner
-    const { engine } = this.#options
+    const { engine, logger } = this.#options
+    let unnamed = 0
     return {
       kept: [],
       end: async () => {
         if (!hadOwner) return
-        const { instances } = await engine.list(this.#notes.owner)
+        const { instances, storages } = await engine.list(this.#notes.owner)
+        unnamed = storages.filter(
+          ({ name }) => !owned.has(name) && !doomed.has(name) && !begun.includes(name),
+        ).length
         await Promise.all(
           instances.filter(({ name }) => !this.#begun.has(name)).map((instance) => engine.remove(instance)),
         )
       },
       remove: async () => {
+        if (unnamed > 0)
+          logger.warn('volumes that the database does not name are kept: berth doctor --leaks', { unnamed })
         await new StagingArea(this.#staging, holdsInodes).sweep()
         for (const storage of blank) {
           await engine.removeStorage(storage)

@@ -1,20 +1,23 @@
+import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { createLogger } from '../../runtime/logger.ts'
-import { handlesIn } from '../../storage/state.ts'
+import { handlesIn, hasDatabase } from '../../storage/state.ts'
 import { NO_PROVISIONS, openEngine } from '../drivers.ts'
 import type { Engine, EngineInventory, EngineName } from './engine.ts'
 import { EngineNotes } from './owner.ts'
 
-/** A data directory on which no berth runs. */
-export interface EndedDirectory {
+/** A data directory whose servers may be on an engine. */
+export interface EngineDirectory {
   /** Absolute path. */
   readonly path: string
+  /** Whether a berth runs on it. */
+  readonly isLive: boolean
   /** Whether nobody starts there again: it was one for a single run. */
   readonly isAbandoned: boolean
 }
 
-/** Something that an ended berth has left on an engine. */
+/** Something on an engine that no berth uses. */
 export interface EngineRemain {
   readonly kind: 'container' | 'pod' | 'volume' | 'claim'
   readonly name: string
@@ -28,6 +31,14 @@ export interface EngineRemain {
   remove(): Promise<void>
 }
 
+/** What an engine has that no berth uses. */
+export interface EngineRemains {
+  /** What ended berths left: every container, and every volume that is nobody's. */
+  readonly left: EngineRemain[]
+  /** Volumes that the database does not name, as when it is older than they are: another copy of it may. */
+  readonly kept: EngineRemain[]
+}
+
 /** What says which engine is asked. */
 export interface EngineChoice {
   readonly config: ComputeConfig
@@ -39,16 +50,16 @@ export interface EngineChoice {
 }
 
 /**
- * Finds what berths that have ended left on the engine that a person means, by the labels of their data directories: every
- * container, and every volume that is nobody's. The volumes of servers stay, as do those that the database does not name.
+ * Finds what no berth uses on the engine that a person means, by the labels of data directories. Of those on which a berth
+ * runs, nothing is `left`.
  *
  * @throws ComputeError if the engine does not respond
  * @throws StartupError for settings that cannot be used
  */
 export async function findEngineRemains(
   { config, directory, ...choice }: EngineChoice,
-  directories: readonly EndedDirectory[],
-): Promise<EngineRemain[]> {
+  directories: readonly EngineDirectory[],
+): Promise<EngineRemains> {
   const compute: EngineName = config.compute === 'kubernetes' ? 'kubernetes' : 'docker'
   const logger = createLogger('silent', () => {}, Date.now)
   const { engine } = await openEngine(compute, {
@@ -56,20 +67,39 @@ export async function findEngineRemains(
     ...choice,
     ...NO_PROVISIONS,
   })
-  const found: EngineRemain[] = []
-  for (const ended of directories) {
-    const notes = new EngineNotes(ended.path)
+  const found: EngineRemains = { left: [], kept: [] }
+  for (const directory of directories) {
+    const { path, isLive, isAbandoned } = directory
+    const notes = new EngineNotes(path)
     if (!notes.hasOwner) continue
     const inventory = await engine.list(notes.owner)
-    found.push(
-      ...instancesOf(engine, inventory, ended),
-      ...storagesOf(engine, inventory, ended, blankOf(notes, ended)),
+    const isLost = !isLive && !hasDatabase(join(path, 'berth.db'))
+    // After the list and in this order: what is being made is begun until the database names it.
+    const begun = isLost ? NONE : notes.begun
+    const named = isLost ? { needed: NONE, doomed: NONE } : namedIn(path)
+    const storages = (isWanted: (storage: EngineInventory['storages'][number]) => boolean) =>
+      inventory.storages.filter(isWanted).map((storage) => remainOf(engine, storage, path))
+    if (!isLive) {
+      const isBlank = (name: string): boolean =>
+        named !== null && (begun.has(name) || named.doomed.has(name)) && !named.needed.has(name)
+      found.left.push(
+        ...instancesOf(engine, inventory, path),
+        ...storages(({ name, labels }) => (isAbandoned && labels.ephemeral) || isBlank(name)),
+      )
+    }
+    if (named === null || isAbandoned) continue
+    const unnamed = storages(
+      ({ name }) => !begun.has(name) && !named.needed.has(name) && !named.doomed.has(name),
     )
+    // The database of a berth that runs does not name one any more that it has removed meanwhile.
+    for (const storage of unnamed) if (await engine.hasStorage(storage.name)) found.kept.push(storage)
   }
   return found
 }
 
-const instancesOf = (engine: Engine, { instances }: EngineInventory, { path }: EndedDirectory) =>
+const NONE: ReadonlySet<string> = new Set()
+
+const instancesOf = (engine: Engine, { instances }: EngineInventory, path: string) =>
   instances.map((instance): EngineRemain => {
     const isPod = engine.name === 'kubernetes'
     return {
@@ -82,39 +112,33 @@ const instancesOf = (engine: Engine, { instances }: EngineInventory, { path }: E
     }
   })
 
-const storagesOf = (
+const remainOf = (
   engine: Engine,
-  { storages }: EngineInventory,
-  { path, isAbandoned }: EndedDirectory,
-  blank: ReadonlySet<string>,
-) =>
-  storages
-    .filter(({ name, labels }) => (isAbandoned && labels.ephemeral) || blank.has(name))
-    .map(({ name, labels }): EngineRemain => {
-      const isClaim = engine.name === 'kubernetes'
-      return {
-        kind: isClaim ? 'claim' : 'volume',
-        name,
-        server: labels.server,
-        dataDir: path,
-        remedy: engine.removalOf('storage', name),
-        remove: async () => {
-          await engine.removeStorage(name)
-          new EngineNotes(path).end(name)
-        },
-      }
-    })
+  { name, labels }: EngineInventory['storages'][number],
+  path: string,
+): EngineRemain => ({
+  kind: engine.name === 'kubernetes' ? 'claim' : 'volume',
+  name,
+  server: labels.server,
+  dataDir: path,
+  remedy: engine.removalOf('storage', name),
+  remove: async () => {
+    await engine.removeStorage(name)
+    new EngineNotes(path).end(name)
+  },
+})
 
-/** Returns the storages that no server has: those of a creation that did not end, and those that were to be removed. */
-function blankOf({ begun }: EngineNotes, { path }: EndedDirectory): Set<string> {
+/**
+ * Returns the storages that the database of a data directory names: those of servers, and those that are to be removed; null
+ * if that is unknown.
+ */
+function namedIn(path: string): { needed: Set<string>; doomed: Set<string> } | null {
   try {
-    const { needed, doomed } = handlesIn(path)
-    const owned = storagesIn(needed)
-    const removed = storagesIn(doomed)
-    return new Set([...begun, ...removed].filter((name) => !owned.has(name)))
+    const handles = handlesIn(path)
+    return handles && { needed: storagesIn(handles.needed), doomed: storagesIn(handles.doomed) }
   } catch {
-    // Whose they are is unknown. A start reports what is wrong with the database.
-    return new Set()
+    // A start reports what is wrong with the database.
+    return null
   }
 }
 
