@@ -92,7 +92,7 @@ export class ExecutionsService implements ServerLifecycleListener {
   }
 
   /**
-   * Starts a command, and responds when it runs.
+   * Starts a command, and responds when it runs. One that cannot be recorded is ended.
    *
    * @throws BerthError 400, 402, 404, 502; 403 if the server has as many as it may
    */
@@ -101,7 +101,12 @@ export class ExecutionsService implements ServerLifecycleListener {
     const begun = this.#admit(serverId)
     try {
       const live = await this.#begin(caller, serverId, { ...request, timeoutMs: request.timeoutMs ?? null })
-      this.#record(caller, live)
+      try {
+        this.#record(caller, live)
+      } catch (error) {
+        this.#discard(live)
+        throw error
+      }
       return toExecution(live.row)
     } finally {
       begun()

@@ -1,5 +1,6 @@
 import { and, eq, ne, sql } from 'drizzle-orm'
 import type { Compute, ServerHandle } from '../../compute/compute.ts'
+import { isBusy, isDiskFull } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import { within } from '../../runtime/wait.ts'
@@ -91,7 +92,7 @@ export class StorageMeter {
         this.#walkedAt.set(id, performance.now())
         // The database is closed, or about to be.
         if (this.#stopped) return bytes
-        this.#notify(this.#setSize().get({ id, bytes }))
+        this.#record(id, () => this.#setSize().get({ id, bytes }))
         return bytes
       })
       .finally(() => this.#walks.delete(id))
@@ -107,7 +108,7 @@ export class StorageMeter {
 
   /** Adds bytes that berth itself has written to the recorded size, and schedules a measurement. */
   grew(server: MeasuredServer, bytes: number): void {
-    this.#notify(this.#addToSize().get({ id: server.id, bytes }))
+    this.#record(server.id, () => this.#addToSize().get({ id: server.id, bytes }))
     this.#schedule(server)
   }
 
@@ -161,9 +162,19 @@ export class StorageMeter {
     await Promise.allSettled(this.#walks.values())
   }
 
-  /** @param changed the server whose size is recorded anew, if there is one */
-  #notify(changed: { id: string; accountId: string } | undefined): void {
-    if (changed) this.#changes.notify('server', changed.id, changed.accountId, changed.id)
+  /**
+   * Records a size. The files are what counts: where the database cannot be written, the size is uncertain.
+   *
+   * @param write returns the server whose size is recorded anew, if there is one
+   */
+  #record(serverId: string, write: () => { id: string; accountId: string } | undefined): void {
+    try {
+      const changed = write()
+      if (changed) this.#changes.notify('server', changed.id, changed.accountId, changed.id)
+    } catch (error) {
+      if (!isDiskFull(error) && !isBusy(error)) throw error
+      this.#uncertain.add(serverId)
+    }
   }
 
   #age(serverId: string): number {
