@@ -2,13 +2,10 @@ import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Cluster } from '../support/kubernetes/cluster.ts'
-import { missingForCluster, testCache } from '../support/kubernetes/executable.ts'
+import { testCache } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { processesOf, until } from '../support/processes.ts'
-
-const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
-if (missing !== null) console.error(`SKIP the cluster: ${missing}`)
+import { EXECUTABLE, lacksCluster } from './kubernetes-servers.ts'
 
 /** What a cluster could change or leave on this machine, beyond its own processes. */
 const machine = (): unknown => ({
@@ -23,11 +20,11 @@ const machine = (): unknown => ({
   files: readdirSync(testCache()).filter((name) => name.startsWith('cluster-')),
 })
 
-test.skipIf(missing !== null)(
+test.skipIf(lacksCluster('the cluster'))(
   'a cluster of two nodes runs a restricted pod on a claim, and leaves nothing on the machine',
   async () => {
     // The remains of earlier ones are removed by the next one.
-    const cluster = await Cluster.start({ nodes: 2, executable: executable ?? '' })
+    const cluster = await Cluster.start({ nodes: 2, executable: EXECUTABLE })
     try {
       await cluster.makeNamespace('servers')
       const objects = '/api/v1/namespaces/servers'

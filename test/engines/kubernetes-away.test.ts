@@ -1,47 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { LIMITS, run } from '../compute/bench.ts'
 import type { KeyedInfo } from '../support/berth.ts'
-import { Cluster } from '../support/kubernetes/cluster.ts'
-import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { until } from '../support/processes.ts'
 import { call, type ServeProcess, serve } from '../support/serve.ts'
 import { everyCombination } from '../support/thorough.ts'
-import {
-  disposable,
-  driverOfEngine,
-  engineOn,
-  failure,
-  LongOutput,
-  NAMESPACE,
-  podsIn,
-} from './kubernetes-servers.ts'
+import { disposable, failure, LongOutput, NAMESPACE, onCluster, podsIn } from './kubernetes-servers.ts'
 
-const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
-if (missing !== null) console.error(`SKIP the absence of a cluster: ${missing}`)
-
-describe.skipIf(missing !== null)('while the API server of a cluster is away', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'berth-away-'))
-  let cluster: Cluster
-  let driver: EngineDriver
-
-  beforeAll(async () => {
-    cluster = await Cluster.start({ nodes: 1, executable: executable ?? '' })
-    await cluster.makeNamespace(NAMESPACE)
-    const engine = await engineOn(cluster.kubeconfig)
-    driver = driverOfEngine(engine, join(directory, 'driver'), SERVER_IMAGE, 120_000)
-  }, 120_000)
-  afterAll(async () => {
-    await cluster?.[Symbol.asyncDispose]()
-    rmSync(directory, { recursive: true, force: true })
-  }, 30_000)
-
+onCluster('while the API server of a cluster is away', { nodes: 1, leaseMs: 120_000 }, (on) => {
   /** What a command on a server comes to at once: a failure, or that it waits. */
   const attempt = (sandbox: Sandbox): Promise<string> =>
     Promise.race([failure(run(sandbox, 'true')), Bun.sleep(500).then(() => 'it waits')])
@@ -61,24 +29,24 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
   test.each(away)(
     'for %i seconds, output goes on, and other commands are refused with what to check',
     async (seconds) => {
-      const handle = await driver.create('srv_away')
-      await using sandbox = disposable(await driver.start('srv_away', handle, LIMITS))
+      const handle = await on.driver.create('srv_away')
+      await using sandbox = disposable(await on.driver.start('srv_away', handle, LIMITS))
       const output = new LongOutput()
       const { exit } = sandbox.it.exec({
         ...{ command: LongOutput.command, timeoutMs: 240_000 },
         onOutput: (stream, data) => output.take(stream, data),
       })
       await until(() => output.bytes > 5e6, 'output')
-      await cluster.apiServer.end('SIGKILL')
+      await on.cluster.apiServer.end('SIGKILL')
       const since = performance.now()
       expect(await refusal(sandbox.it)).toMatch(
         /^The server cannot be reached at present\. The API server https:\S+ does not respond: .* Check that it runs/,
       )
-      expect(await failure(driver.create('srv_other'))).toMatch(
+      expect(await failure(on.driver.create('srv_other'))).toMatch(
         /API server .* does not respond: .* Check that/,
       )
       await Bun.sleep(since + seconds * 1_000 - performance.now())
-      cluster.apiServer.start()
+      on.cluster.apiServer.start()
       await until(async () => (await attempt(sandbox.it)) === 'it succeeded', 'a command again', 60_000)
       expect(await exit).toMatchObject({ exitCode: 0 })
       expect(output.isWhole()).toBe(true)
@@ -87,21 +55,21 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
   )
 
   test('and nobody says so, it is noticed within 15 seconds, and what runs goes on', async () => {
-    const handle = await driver.create('srv_silent')
-    await using sandbox = disposable(await driver.start('srv_silent', handle, LIMITS))
+    const handle = await on.driver.create('srv_silent')
+    await using sandbox = disposable(await on.driver.start('srv_silent', handle, LIMITS))
     const output = new LongOutput()
     const { exit } = sandbox.it.exec({
       ...{ command: LongOutput.command, timeoutMs: 110_000 },
       onOutput: (stream, data) => output.take(stream, data),
     })
     await until(() => output.bytes > 5e6, 'output')
-    cluster.apiServer.signal('SIGSTOP')
+    on.cluster.apiServer.signal('SIGSTOP')
     try {
       const since = performance.now()
       expect(await refusal(sandbox.it)).toContain('has not responded for 15 seconds')
       expect(performance.now() - since).toBeLessThan(19_000)
     } finally {
-      cluster.apiServer.signal('SIGCONT')
+      on.cluster.apiServer.signal('SIGCONT')
     }
     expect(await exit).toMatchObject({ exitCode: 0 })
     expect(output.isWhole()).toBe(true)
@@ -109,8 +77,8 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
 
   test('for good, berth ends soon and says what it leaves, and the next one removes that', async () => {
     const args = [
-      ...['--port', '0', '--data', join(directory, 'data'), '--compute', 'kubernetes'],
-      ...['--kubeconfig', cluster.kubeconfig, '--kubernetes-namespace', NAMESPACE],
+      ...['--port', '0', '--data', join(on.directory, 'data'), '--compute', 'kubernetes'],
+      ...['--kubeconfig', on.cluster.kubeconfig, '--kubernetes-namespace', NAMESPACE],
       ...['--server-image', SERVER_IMAGE],
     ]
     const exec = async ({ base_url, api_key }: KeyedInfo, id: string, command: string) =>
@@ -126,8 +94,8 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
       const info = await first.ready
       const { id } = (await call(info, 'POST', '/servers')).body
       expect((await exec(info, id, 'echo kept >kept')).status).toBe(200)
-      const [pod] = await podsIn(cluster)
-      await cluster.apiServer.end('SIGKILL')
+      const [pod] = await podsIn(on.cluster)
+      await on.cluster.apiServer.end('SIGKILL')
       // One that is sent before the absence is noticed waits.
       const refused = async () => Promise.race([exec(info, id, 'true'), Bun.sleep(500).then(() => null)])
       await until(async () => (await refused())?.status === 502, 'a refusal')
@@ -145,11 +113,11 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
       expect(await second.child.exited).toBe(1)
       expect(await second.stderr).toMatch(/API server .* does not respond/)
 
-      cluster.apiServer.start()
-      await until(async () => (await podsIn(cluster).catch(() => [])).length > 0, 'the API server', 60_000)
+      on.cluster.apiServer.start()
+      await until(async () => (await podsIn(on.cluster).catch(() => [])).length > 0, 'the API server', 60_000)
       const third = { ...(await start().ready), api_key: info.api_key }
       expect((await exec(third, id, 'cat kept')).body).toMatchObject({ stdout: 'kept\n' })
-      const now = (await podsIn(cluster)).map(({ metadata }) => metadata.uid)
+      const now = (await podsIn(on.cluster)).map(({ metadata }) => metadata.uid)
       expect([now.length, now.includes(pod?.metadata.uid ?? '')]).toEqual([1, false])
     } finally {
       for (const { child } of started) {
@@ -157,6 +125,6 @@ describe.skipIf(missing !== null)('while the API server of a cluster is away', (
         await child.exited
       }
     }
-    expect(await podsIn(cluster)).toEqual([])
+    expect(await podsIn(on.cluster)).toEqual([])
   }, 240_000)
 })

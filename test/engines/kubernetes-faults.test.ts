@@ -1,8 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import { KubernetesClient, type KubernetesObject } from '../../src/compute/kubernetes/client.ts'
 import { readAccess } from '../../src/compute/kubernetes/kubeconfig.ts'
 import type { Pod } from '../../src/compute/kubernetes/pod.ts'
@@ -10,8 +7,7 @@ import { CLUSTER_RIGHTS } from '../../src/compute/kubernetes/rights.ts'
 import { tryCluster } from '../../src/compute/kubernetes/trial.ts'
 import type { Sandbox } from '../../src/compute/sandbox.ts'
 import { LIMITS, run } from '../compute/bench.ts'
-import { Cluster, type ClusterNode } from '../support/kubernetes/cluster.ts'
-import { missingForCluster } from '../support/kubernetes/executable.ts'
+import type { ClusterNode } from '../support/kubernetes/cluster.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import {
   makeStorageClass,
@@ -24,42 +20,27 @@ import { cleanEnvironment } from '../support/serve.ts'
 import {
   disposable,
   driverOfEngine,
+  EXECUTABLE,
   engineOn,
   failure,
   LongOutput,
   NAMESPACE,
   OBJECTS,
+  onCluster,
   podsIn,
 } from './kubernetes-servers.ts'
 
-const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
-if (missing !== null) console.error(`SKIP faults of a cluster: ${missing}`)
-
-describe.skipIf(missing !== null)('faults of a cluster', () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'berth-pods-'))
-  let cluster: Cluster
-  let driver: EngineDriver
-
-  beforeAll(async () => {
-    cluster = await Cluster.start({ nodes: 2, executable: executable ?? '', noticesLossSoon: true })
-    await cluster.makeNamespace(NAMESPACE)
-    driver = driverOfEngine(await engineOn(cluster.kubeconfig), dataDir)
-  }, 120_000)
-  afterAll(async () => {
-    await cluster?.[Symbol.asyncDispose]()
-    rmSync(dataDir, { recursive: true, force: true })
-  }, 30_000)
-
-  const pods = (): Promise<readonly Pod[]> => podsIn(cluster)
+onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
+  const pods = (): Promise<readonly Pod[]> => podsIn(on.cluster)
   /** The node and the pod of the only server that runs. */
   const nodeOfServer = async (): Promise<[ClusterNode, Pod]> => {
     const [pod] = await pods()
-    const node = cluster.nodes.find(({ name }) => name === pod?.spec.nodeName)
+    const node = on.cluster.nodes.find(({ name }) => name === pod?.spec.nodeName)
     if (pod === undefined || node === undefined) throw new Error('the server has no node')
     return [node, pod]
   }
-  const started = async (id: string): Promise<Sandbox> => driver.start(id, await driver.create(id), LIMITS)
+  const started = async (id: string): Promise<Sandbox> =>
+    on.driver.start(id, await on.driver.create(id), LIMITS)
 
   test('output arrives whole when the API server is killed twice and kubelets are restarted', async () => {
     await using sandbox = disposable(await started('srv_output'))
@@ -72,16 +53,16 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
       until(() => output.bytes > share * LongOutput.bytes, 'output', 60_000)
     for (const share of [0.1, 0.3]) {
       await is(share)
-      await cluster.apiServer.end('SIGKILL')
-      cluster.apiServer.start()
+      await on.cluster.apiServer.end('SIGKILL')
+      on.cluster.apiServer.start()
     }
     await is(0.5)
-    for (const { kubelet } of cluster.nodes) {
+    for (const { kubelet } of on.cluster.nodes) {
       await kubelet.end('SIGTERM')
       kubelet.start()
     }
     await is(0.7)
-    for (const { containerd } of cluster.nodes) {
+    for (const { containerd } of on.cluster.nodes) {
       await containerd.end('SIGKILL')
       containerd.start()
     }
@@ -90,8 +71,8 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
   }, 120_000)
 
   test('commands run once at most while containerd is away, and its return ends nothing', async () => {
-    const handle = await driver.create('srv_runtime')
-    await using sandbox = disposable(await driver.start('srv_runtime', handle, LIMITS))
+    const handle = await on.driver.create('srv_runtime')
+    await using sandbox = disposable(await on.driver.start('srv_runtime', handle, LIMITS))
     const [{ containerd }] = await nodeOfServer()
     const uids = (await pods()).map(({ metadata }) => metadata.uid)
     const done: number[] = []
@@ -118,8 +99,8 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
   }, 120_000)
 
   test('a server on a lost node is named as unreachable, runs on, and is there with its files when the node is back', async () => {
-    const handle = await driver.create('srv_lost')
-    const sandbox = await driver.start('srv_lost', handle, LIMITS)
+    const handle = await on.driver.create('srv_lost')
+    const sandbox = await on.driver.start('srv_lost', handle, LIMITS)
     await run(sandbox, 'echo kept >kept; (while :; do date +%s >>ticks; sleep 1; done) >/dev/null 2>&1 &')
     const [node, before] = await nodeOfServer()
     await node.cut()
@@ -127,7 +108,7 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
       const refusal = (): Promise<string> =>
         Promise.race([failure(run(sandbox, 'true')), Bun.sleep(1_000).then(() => 'it waits')])
       await until(async () => (await refusal()).includes(node.name), 'an error that names the node', 60_000)
-      expect(driver.placement(handle).cause).toContain(node.name)
+      expect(on.driver.placement(handle).cause).toContain(node.name)
       // Nothing of it was deleted or doubled.
       expect((await pods()).map(({ metadata }) => [metadata.uid, metadata.deletionTimestamp])).toEqual([
         [before.metadata.uid, undefined],
@@ -143,24 +124,24 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     expect(stdout).toBe('kept\n')
     expect((await pods()).map(({ metadata }) => metadata.uid)).toEqual([before.metadata.uid])
     await sandbox.stop()
-    await driver.destroy(handle)
+    await on.driver.destroy(handle)
   }, 120_000)
 
   test('a full disk of a node is said to who writes, and the server goes on', async () => {
-    const handle = await driver.create('srv_full')
-    const first = await driver.start('srv_full', handle, LIMITS)
+    const handle = await on.driver.create('srv_full')
+    const first = await on.driver.start('srv_full', handle, LIMITS)
     const [node] = await nodeOfServer()
     const path = `${OBJECTS}/persistentvolumeclaims/${handle.storage}`
-    const { spec } = await cluster.client.request<{ spec: { volumeName: string } }>('GET', path)
+    const { spec } = await on.cluster.client.request<{ spec: { volumeName: string } }>('GET', path)
     await first.stop()
     // What a pod gets of a volume is what is mounted there when it starts.
     const volume = `${node.volumes}/${spec.volumeName}`
     await node.run('mount', '-t', 'tmpfs', '-o', 'size=4m,mode=777', 'tmpfs', volume)
     try {
-      await using sandbox = disposable(await driver.start('srv_full', handle, LIMITS))
+      await using sandbox = disposable(await on.driver.start('srv_full', handle, LIMITS))
       const { exitCode, stderr } = await run(sandbox.it, 'head -c 8000000 /dev/zero >big')
       expect([exitCode, stderr]).toEqual([1, expect.stringContaining('No space left on device')])
-      const workspace = driver.workspace(handle)
+      const workspace = on.driver.workspace(handle)
       const refused = failure(workspace.write('more', Buffer.alloc(1e6)))
       expect(await refused).toMatch(/^The disk is full: "more" was not written\. Free space /)
       expect((await run(sandbox.it, 'rm big; echo fine')).stdout).toBe('fine\n')
@@ -168,36 +149,36 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     } finally {
       await node.run('umount', '--lazy', volume)
     }
-    await driver.destroy(handle)
+    await on.driver.destroy(handle)
   }, 120_000)
 
   test('a start waits for a removal that is under way; files that somebody removes are missed', async () => {
-    const handle = await driver.create('srv_removed')
-    const sandbox = await driver.start('srv_removed', handle, LIMITS)
+    const handle = await on.driver.create('srv_removed')
+    const sandbox = await on.driver.start('srv_removed', handle, LIMITS)
     await run(sandbox, 'echo kept >kept')
     const [pod] = await pods()
-    await cluster.client.request('DELETE', `${OBJECTS}/pods/${pod?.metadata.name}`)
+    await on.cluster.client.request('DELETE', `${OBJECTS}/pods/${pod?.metadata.name}`)
     expect((await sandbox.exited).reason).toContain('deleted')
-    const next = await driver.start('srv_removed', handle, LIMITS)
+    const next = await on.driver.start('srv_removed', handle, LIMITS)
     expect((await run(next, 'cat kept')).stdout).toBe('kept\n')
     expect((await pods()).length).toBe(1)
     // The claim goes when the last pod does that uses it.
-    await cluster.client.request('DELETE', `${OBJECTS}/persistentvolumeclaims/${handle.storage}`)
+    await on.cluster.client.request('DELETE', `${OBJECTS}/persistentvolumeclaims/${handle.storage}`)
     expect((await run(next, 'cat kept')).stdout).toBe('kept\n')
     await next.stop()
-    expect(await failure(driver.start('srv_removed', handle, LIMITS))).toContain(
+    expect(await failure(on.driver.start('srv_removed', handle, LIMITS))).toContain(
       "The server's files are gone",
     )
     expect(await pods()).toEqual([])
-    await driver.destroy(handle)
+    await on.driver.destroy(handle)
   }, 120_000)
 
   test('without a default storage class nothing is created, and what has to be set is said at once', async () => {
-    const { client } = cluster
+    const { client } = on.cluster
     await client.request('DELETE', `${STORAGE_CLASSES}/${STORAGE_CLASS}`)
     try {
       const began = performance.now()
-      expect(await failure(driver.create('srv_classless'))).toMatch(
+      expect(await failure(on.driver.create('srv_classless'))).toMatch(
         /^The cluster has no default storage class: .*--kubernetes-storage-class/,
       )
       expect(performance.now() - began).toBeLessThan(5_000)
@@ -209,14 +190,14 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
   })
 
   test('a class that makes no volume for one pod alone makes one for the pods of a node', async () => {
-    const engine = await engineOn(cluster.kubeconfig, { storageClass: SHARED_CLASS })
-    const shared = driverOfEngine(engine, dataDir)
+    const engine = await engineOn(on.cluster.kubeconfig, { storageClass: SHARED_CLASS })
+    const shared = driverOfEngine(engine, on.directory)
     for (const id of ['srv_shared', 'srv_next']) {
       const handle = await shared.create(id)
       const sandbox = await shared.start(id, handle, LIMITS)
       expect((await run(sandbox, 'echo written >file; cat file')).stdout).toBe('written\n')
       const path = `${OBJECTS}/persistentvolumeclaims/${handle.storage}`
-      expect(await cluster.client.request('GET', path)).toMatchObject({
+      expect(await on.cluster.client.request('GET', path)).toMatchObject({
         metadata: { labels: { 'berth.dev/server': id } },
         spec: { accessModes: ['ReadWriteOnce'] },
       })
@@ -226,12 +207,12 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
   }, 120_000)
 
   test('lists come whole in pages', async () => {
-    const { client } = cluster
+    const { client } = on.cluster
     const path = `${OBJECTS}/configmaps`
     const names = Array.from({ length: 5 }, (_, n) => `page-${n}`)
     for (const name of names)
       await client.request('POST', path, { metadata: { name, labels: { of: 'pages' } } })
-    const access = await readAccess({ kubeconfig: [cluster.kubeconfig], context: null }, {})
+    const access = await readAccess({ kubeconfig: [on.cluster.kubeconfig], context: null }, {})
     const { items } = await new KubernetesClient(access, 2).list<KubernetesObject>(
       `${path}?labelSelector=of%3Dpages`,
     )
@@ -239,10 +220,10 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
   })
 
   test('what a cluster refuses is said with the remedy, and leaves nothing', async () => {
-    const handle = await driver.create('srv_refused')
+    const handle = await on.driver.create('srv_refused')
     const { storage } = handle
     const begin = async (config: Parameters<typeof engineOn>[1], change: object = {}): Promise<string> => {
-      const engine = await engineOn(cluster.kubeconfig, config)
+      const engine = await engineOn(on.cluster.kubeconfig, config)
       const spec = {
         ...{ name: `refused-${Bun.hash(JSON.stringify([config, change])).toString(36)}`, storage },
         labels: { owner: '0123456789abcdef', server: 'srv_refused', ephemeral: true },
@@ -257,19 +238,19 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     expect(await begin({ runtimeClass: 'missing' })).toMatch(/RuntimeClass.*--kubernetes-runtime-class/)
     expect(await begin({ namespace: 'missing' })).toMatch(/not found.*kubectl create namespace missing/)
     const quota = { metadata: { name: 'quota' }, spec: { hard: { 'limits.memory': '100Mi' } } }
-    await cluster.client.request('POST', `${OBJECTS}/resourcequotas`, quota)
+    await on.cluster.client.request('POST', `${OBJECTS}/resourcequotas`, quota)
     await until(async () => (await begin({})).includes('exceeded quota'), 'a quota that holds')
-    await cluster.client.request('DELETE', `${OBJECTS}/resourcequotas/quota`)
+    await on.cluster.client.request('DELETE', `${OBJECTS}/resourcequotas/quota`)
     expect((await pods()).map(({ metadata }) => metadata.name)).toEqual([])
-    await driver.destroy(handle)
+    await on.driver.destroy(handle)
   }, 120_000)
 
   test('doctor says what servers get and reach, and that nothing enforces policies here, and leaves nothing', async () => {
-    const child = Bun.spawn([executable ?? '', 'doctor', '--compute', 'kubernetes', '--json'], {
+    const child = Bun.spawn([EXECUTABLE, 'doctor', '--compute', 'kubernetes', '--json'], {
       env: {
         ...cleanEnvironment(),
-        ...{ BERTH_KUBECONFIG: cluster.kubeconfig, BERTH_KUBERNETES_NAMESPACE: NAMESPACE },
-        ...{ BERTH_SERVER_IMAGE: SERVER_IMAGE, BERTH_DATA: join(dataDir, 'doctor') },
+        ...{ BERTH_KUBECONFIG: on.cluster.kubeconfig, BERTH_KUBERNETES_NAMESPACE: NAMESPACE },
+        ...{ BERTH_SERVER_IMAGE: SERVER_IMAGE, BERTH_DATA: join(on.directory, 'doctor') },
       },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
@@ -281,13 +262,13 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
     ])
     const policies = `/apis/networking.k8s.io/v1/namespaces/${NAMESPACE}/networkpolicies`
     for (const path of [`${OBJECTS}/pods`, policies])
-      expect((await cluster.client.list(path)).items).toEqual([])
-    const claims = await cluster.client.list<KubernetesObject>(`${OBJECTS}/persistentvolumeclaims`)
+      expect((await on.cluster.client.list(path)).items).toEqual([])
+    const claims = await on.cluster.client.list<KubernetesObject>(`${OBJECTS}/persistentvolumeclaims`)
     expect(claims.items.filter(({ metadata }) => metadata.name.includes('doctor'))).toEqual([])
   }, 120_000)
 
   test('an account without a right is refused by name, and the least Role suffices', async () => {
-    const { client } = cluster
+    const { client } = on.cluster
     const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}`
     await client.request('POST', `${OBJECTS}/serviceaccounts`, { metadata: { name: 'berth' } })
     const { status } = await client.request<{ status: { token: string } }>(
@@ -295,8 +276,8 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
       `${OBJECTS}/serviceaccounts/berth/token`,
       { spec: { expirationSeconds: 600 } },
     )
-    const kubeconfig = join(dataDir, 'least.conf')
-    const admin = JSON.parse(await Bun.file(cluster.kubeconfig).text())
+    const kubeconfig = join(on.directory, 'least.conf')
+    const admin = JSON.parse(await Bun.file(on.cluster.kubeconfig).text())
     admin.users[0].user = { token: status.token }
     await Bun.write(kubeconfig, JSON.stringify(admin))
     const engine = await engineOn(kubeconfig)
@@ -318,7 +299,7 @@ describe.skipIf(missing !== null)('faults of a cluster', () => {
       subjects: [{ kind: 'ServiceAccount', name: 'berth', namespace: NAMESPACE }],
     })
     await until(async () => (await engine.probe()).available, 'the rights of the account')
-    const least = driverOfEngine(engine, dataDir)
+    const least = driverOfEngine(engine, on.directory)
     const handle = await least.create('srv_least')
     const sandbox = await least.start('srv_least', handle, LIMITS)
     expect(await run(sandbox, 'echo yes')).toMatchObject({ stdout: 'yes\n' })

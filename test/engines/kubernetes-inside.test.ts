@@ -3,13 +3,9 @@ import { parseAllDocuments } from 'yaml'
 import { clusterManifest } from '../../src/cli/kubernetes-manifest.ts'
 import { EXECUTABLE_PATH } from '../../src/compute/engine/engine.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
-import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { PLAIN_IMAGE, SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { until } from '../support/processes.ts'
-
-const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
-if (missing !== null) console.error(`SKIP berth in a cluster: ${missing}`)
+import { EXECUTABLE, lacksCluster } from './kubernetes-servers.ts'
 
 /** Paths of the kinds in the manifest, of those in a namespace from that on. */
 const PATHS: Readonly<Record<string, string>> = {
@@ -28,10 +24,10 @@ interface PodList {
   items: { metadata: { name: string }; status: { podIP?: string } }[]
 }
 
-test.skipIf(missing !== null)(
+test.skipIf(lacksCluster('berth in a cluster'))(
   'the printed manifest runs berth in a cluster, with its servers in a namespace of their own',
   async () => {
-    await using cluster = await Cluster.start({ nodes: 1, executable: executable ?? '' })
+    await using cluster = await Cluster.start({ nodes: 1, executable: EXECUTABLE })
     const { client } = cluster
     const options = { image: SERVER_IMAGE, serverImage: SERVER_IMAGE, namespace: 'berth', servers: 'servers' }
     const apiServer = new URL(client.server)

@@ -5,28 +5,25 @@ import { join } from 'node:path'
 import type { Pod } from '../../src/compute/kubernetes/pod.ts'
 import type { KeyedInfo } from '../support/berth.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
-import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 import { until } from '../support/processes.ts'
 import { call, cleanEnvironment, command, type ServeProcess, serve } from '../support/serve.ts'
-import { NAMESPACE } from './kubernetes-servers.ts'
-
-const executable = process.env.BERTH_TEST_EXECUTABLE
-const missing = executable === undefined ? 'Its image needs the executable.' : missingForCluster()
-if (missing !== null) console.error(`SKIP moves to and from a cluster: ${missing}`)
+import { EXECUTABLE, lacksCluster, NAMESPACE } from './kubernetes-servers.ts'
 
 const MAKE = 'mkdir -p "e d" d; echo one >"a b"; chmod 750 "a b"; ln "a b" h; ln -s "../a b" d/l; echo ü >ñ'
 const LOOK =
   'find . -path ./ticks -o -type f -printf "%P %m %n\\n" | LC_ALL=C sort; cat "a b" d/l ñ; find . -type l -printf "%P %l\\n"; ls -d "e d"'
 
-describe.skipIf(missing !== null)('servers that are carried to and from a cluster', () => {
+const TITLE = 'servers that are carried to and from a cluster'
+
+describe.skipIf(lacksCluster(TITLE))(TITLE, () => {
   const directory = mkdtempSync(join(tmpdir(), 'berth-moves-'))
   const dataDir = join(directory, 'data')
   let cluster: Cluster
   let running: ServeProcess | null = null
 
   beforeAll(async () => {
-    cluster = await Cluster.start({ nodes: 2, executable: executable ?? '', noticesLossSoon: true })
+    cluster = await Cluster.start({ nodes: 2, executable: EXECUTABLE, noticesLossSoon: true })
     await cluster.makeNamespace(NAMESPACE)
   }, 120_000)
   afterAll(async () => {

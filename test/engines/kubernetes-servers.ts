@@ -1,4 +1,8 @@
+import { afterAll, beforeAll, describe } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
 import { readAccess } from '../../src/compute/kubernetes/kubeconfig.ts'
 import { KubernetesEngine } from '../../src/compute/kubernetes/kubernetes-engine.ts'
@@ -7,7 +11,8 @@ import type { Sandbox } from '../../src/compute/sandbox.ts'
 import type { KubernetesConfig } from '../../src/config/compute.ts'
 import { messageOf } from '../../src/runtime/error-info.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
-import type { Cluster } from '../support/kubernetes/cluster.ts'
+import { Cluster, type ClusterOptions } from '../support/kubernetes/cluster.ts'
+import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
 
 /** The namespace of servers in clusters of tests. */
@@ -15,6 +20,49 @@ export const NAMESPACE = 'servers'
 
 /** Path in the API of what is in that namespace. */
 export const OBJECTS = `/api/v1/namespaces/${NAMESPACE}`
+
+/** The executable that the image of servers has. */
+export const EXECUTABLE = process.env.BERTH_TEST_EXECUTABLE ?? ''
+
+/** Reports whether this machine cannot run a cluster for tests, and prints why. @param tests what is passed over then */
+export function lacksCluster(tests: string): boolean {
+  const missing = EXECUTABLE === '' ? 'Its image needs the executable.' : missingForCluster()
+  if (missing !== null) console.error(`SKIP ${tests}: ${missing}`)
+  return missing !== null
+}
+
+/** What tests on a cluster of their own have, as soon as the first of them begins. */
+interface ClusterBench {
+  cluster: Cluster
+  /** A driver of servers there. */
+  driver: EngineDriver
+  /** Absolute path of a directory that is removed after the tests. */
+  directory: string
+}
+
+/** Runs tests on a cluster that is started for them, or prints why this machine cannot. */
+export function onCluster(
+  title: string,
+  options: Omit<ClusterOptions, 'executable'> & { leaseMs?: number },
+  tests: (on: ClusterBench) => void,
+): void {
+  describe.skipIf(lacksCluster(title))(title, () => {
+    const { leaseMs = null, ...nodes } = options
+    const on = {} as ClusterBench
+    beforeAll(async () => {
+      on.directory = mkdtempSync(join(tmpdir(), 'berth-pods-'))
+      on.cluster = await Cluster.start({ ...nodes, executable: EXECUTABLE })
+      await on.cluster.makeNamespace(NAMESPACE)
+      const engine = await engineOn(on.cluster.kubeconfig)
+      on.driver = driverOfEngine(engine, join(on.directory, 'driver'), SERVER_IMAGE, leaseMs)
+    }, 120_000)
+    afterAll(async () => {
+      await on.cluster?.[Symbol.asyncDispose]()
+      rmSync(on.directory, { recursive: true, force: true })
+    }, 30_000)
+    tests(on)
+  })
+}
 
 /** An engine on the cluster of a kubeconfig. */
 export async function engineOn(

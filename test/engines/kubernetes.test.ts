@@ -5,22 +5,15 @@ import { registerEngine } from '../compute/bench.ts'
 import { contract } from '../compute/conformance.ts'
 import { givenCluster } from '../support/compute.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
-import { missingForCluster } from '../support/kubernetes/executable.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
-import { driverOfEngine, engineOn, NAMESPACE } from './kubernetes-servers.ts'
+import { driverOfEngine, EXECUTABLE, engineOn, lacksCluster, NAMESPACE } from './kubernetes-servers.ts'
 import { engineLimitTests } from './limits.ts'
 
-const executable = process.env.BERTH_TEST_EXECUTABLE
 const { kubeconfig, namespace, image } = givenCluster
-const missing =
-  kubeconfig !== ''
-    ? null
-    : executable === undefined
-      ? 'Its image needs the executable.'
-      : missingForCluster()
-if (missing !== null) console.error(`SKIP servers on Kubernetes: ${missing}`)
 
-describe.skipIf(missing !== null)('a server that is a pod', () => {
+const TITLE = 'a server that is a pod'
+
+describe.skipIf(kubeconfig === '' && lacksCluster(TITLE))(TITLE, () => {
   let cluster: Cluster | null = null
   let engine: KubernetesEngine | null = null
   const drivers: EngineDriver[] = []
@@ -29,7 +22,7 @@ describe.skipIf(missing !== null)('a server that is a pod', () => {
       engine = await engineOn(kubeconfig, { namespace }, { pulls: true })
       return
     }
-    cluster = await Cluster.start({ nodes: 1, executable: executable ?? '' })
+    cluster = await Cluster.start({ nodes: 1, executable: EXECUTABLE })
     await cluster.makeNamespace(NAMESPACE)
     engine = await engineOn(cluster.kubeconfig)
   }, 120_000)

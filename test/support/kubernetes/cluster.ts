@@ -11,7 +11,7 @@ import { enter, ip, type Part, Place, run } from './place.ts'
 import { provideStorage } from './provisioner.ts'
 
 /** The options of `Cluster.start`. */
-interface ClusterOptions {
+export interface ClusterOptions {
   nodes: 1 | 2
   /** berth's executable, for the image of servers. */
   executable: string
