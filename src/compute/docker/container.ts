@@ -33,7 +33,7 @@ const MAX_TMP_BYTES = 2 ** 30
 export interface ContainerSettings {
   /** How berth reaches process 1: by its own input, whose end ends it, or by other processes. */
   readonly carrier: 'attach' | 'exec'
-  /** Name of the network, `none` for none. */
+  /** Name or id of the network, `none` for none. */
   readonly network: string
   readonly isPodman: boolean
   /** Name of the engine's runtime; null for its default. */
@@ -105,8 +105,8 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
         ...(isPodman ? [{ Name: 'nproc', Soft: USER_PROCESSES, Hard: USER_PROCESSES }] : []),
         { Name: 'core', Soft: 0, Hard: 0 },
       ],
-      // Without it there is no ::1 in a network without other interfaces.
-      ...(network === 'none' ? { Sysctls: { 'net.ipv6.conf.lo.disable_ipv6': '0' } } : {}),
+      // Without it there is no ::1 in a network without IPv6.
+      Sysctls: { 'net.ipv6.conf.lo.disable_ipv6': '0' },
       Mounts: [
         volume(spec.storage, WORKSPACE_PATH),
         volume(cachesOf(spec.storage), CACHES_PATH),

@@ -34,8 +34,9 @@ const EVENTS_PAUSE_MS = 500
 /** Longest line of the stream of events. @bound system */
 const MAX_EVENT_BYTES = 1024 * 1024
 
-/** Name of the network that berth makes. */
+/** Name of the network that berth makes, and the option of it by which servers do not reach each other. */
 const BERTH_NETWORK = 'berth'
+const ENABLE_ICC = 'com.docker.network.bridge.enable_icc'
 
 /** The options of `DockerEngine`. */
 interface DockerEngineOptions {
@@ -77,7 +78,7 @@ export class DockerEngine implements Engine {
   /** Kept while the stream of its events is open: as long as that is, no other engine responds at its address. */
   #facts: Promise<EngineFacts> | null = null
   #isWatched = false
-  #network: Promise<void> | null = null
+  #making: Promise<string> | null = null
 
   constructor(options: DockerEngineOptions) {
     const { client, isLocal, pulls, name, version } = options
@@ -91,6 +92,7 @@ export class DockerEngine implements Engine {
     try {
       await this.#client.ping()
       const { notes } = await this.#known()
+      await this.#findNetwork()
       const { network } = this.#options
       return {
         available: true,
@@ -144,12 +146,13 @@ export class DockerEngine implements Engine {
 
   run(spec: InstanceSpec): Promise<EngineInstance> {
     return this.#do('start the server', async () => {
-      const [{ processors, isPodman }, isOwn] = await Promise.all([
+      const [{ processors, isPodman }, isOwn, found] = await Promise.all([
         this.#known(),
         this.#images.isOwn(spec.image),
+        this.#findNetwork(),
       ])
-      const { network, runtime } = this.#options
-      if (network === BERTH_NETWORK) await this.#makeNetwork()
+      const network = found ?? (await this.#makeNetwork())
+      const { runtime } = this.#options
       const tools = isOwn ? null : await this.#images.toolsVolume()
       const settings: ContainerSettings = {
         carrier: this.carrier,
@@ -271,7 +274,6 @@ export class DockerEngine implements Engine {
       // Another engine may listen there next.
       this.#isWatched = false
       this.#facts = null
-      this.#network = null
       this.#images.forget()
       if (!signal.aborted) await Bun.sleep(EVENTS_PAUSE_MS)
     }
@@ -335,27 +337,59 @@ export class DockerEngine implements Engine {
     return this.#client.hijack(`/exec/${created.Id}/start`, { body: { Detach: false, Tty: false } })
   }
 
-  /** Makes berth's network, in which servers reach the outside and not each other. */
-  #makeNetwork(): Promise<void> {
-    this.#network ??= (async () => {
-      if ((await this.#client.find(`/networks/${BERTH_NETWORK}`)) !== null) return
-      const made = this.#client.send('POST', '/networks/create', {
-        body: {
-          Name: BERTH_NETWORK,
-          Driver: 'bridge',
-          CheckDuplicate: true,
-          Options: { 'com.docker.network.bridge.enable_icc': 'false' },
-        },
-      })
-      await made.catch((error: unknown) => {
+  /**
+   * Returns the network of servers, which is a name, or the id of berth's own one; null if berth has to make that.
+   *
+   * @throws ComputeError if they cannot have it
+   */
+  async #findNetwork(): Promise<string | null> {
+    const { network, name } = this.#options
+    if (network === 'none') return network
+    const { isPodman } = await this.#known()
+    if (network !== BERTH_NETWORK) {
+      if ((await this.#client.find(`/networks/${network}`)) !== null) return network
+      throw new ComputeError(
+        `${name} has no network ${network}. Make it there, or name another with --engine-network.`,
+      )
+    }
+    // It takes the option, and does not do as that says.
+    if (isPodman)
+      throw new ComputeError(
+        `${name} is Podman, in whose networks servers reach each other. Name a network where they may with --engine-network, or leave that out.`,
+      )
+    const query = { filters: JSON.stringify({ name: [network] }) }
+    const networks = objectsOf(await this.#client.json('GET', '/networks', { query }))
+    const [oldest] = networks
+      .filter(({ Name }) => Name === network)
+      .sort((one, other) => String(one.Created).localeCompare(String(other.Created)))
+    if (oldest === undefined) return null
+    if (fieldsOf(oldest.Options)[ENABLE_ICC] === 'false') return String(oldest.Id)
+    throw new ComputeError(
+      `${name} has a network ${network} in which servers reach each other. Remove it with "docker network rm ${network}", and berth makes its own, or name another with --engine-network.`,
+    )
+  }
+
+  /** Makes berth's network, in which servers reach the outside and not each other. @returns its id */
+  #makeNetwork(): Promise<string> {
+    this.#making ??= (async () => {
+      const body = { Name: BERTH_NETWORK, Driver: 'bridge', Options: { [ENABLE_ICC]: 'false' } }
+      const made = await this.#client.json('POST', '/networks/create', { body }).catch((error: unknown) => {
         // Another berth has made it.
         if (!(error instanceof EngineRefusal && error.status === 409)) throw error
       })
-    })()
-    this.#network.catch(() => {
-      this.#network = null
+      const { Id: id } = fieldsOf(made)
+      // Older engines make one for each of several berths that ask at once: all take the oldest.
+      const oldest = await this.#findNetwork()
+      if (oldest === null)
+        throw new ComputeError(
+          `Someone has removed the network ${BERTH_NETWORK} while it was made. Try again.`,
+        )
+      if (id !== undefined && id !== oldest) await this.#client.send('DELETE', `/networks/${id}`)
+      return oldest
+    })().finally(() => {
+      this.#making = null
     })
-    return this.#network
+    return this.#making
   }
 
   /** Removes a container. @param id or its name */

@@ -88,9 +88,9 @@ export class EngineRig implements AsyncDisposable {
   private constructor(kind: EngineKind) {
     this.kind = kind
     this.#group = `berth-test-${process.pid}-${this.directory.slice(-6)}`
-    // An engine keeps its identity there.
+    // Docker keeps its identity there, and Podman its networks.
     const script =
-      'mkdir -p /etc/docker && mount -t tmpfs none /etc/docker; ip link set lo up; exec sleep infinity'
+      'mkdir -p /etc/docker && mount -t tmpfs none /etc/docker; [ ! -d /etc/cni/net.d ] || mount -t tmpfs none /etc/cni/net.d; ip link set lo up; exec sleep infinity'
     this.#holder = Bun.spawn(
       ['unshare', '--mount', '--net', '--propagation', 'private', 'sh', '-c', script],
       { stdio: ['ignore', 'ignore', 'ignore'] },
@@ -165,8 +165,12 @@ export class EngineRig implements AsyncDisposable {
 
   /** Runs a program in the namespaces of the engine. */
   inside(command: string[], output: Bun.BunFile | 'ignore' = 'ignore'): Bun.Subprocess {
-    const enter = ['nsenter', '--target', String(this.#holder.pid), '--mount', '--net']
-    return Bun.spawn([...enter, ...command], { stdio: ['ignore', output, output] })
+    return Bun.spawn([...this.entering, ...command], { stdio: ['ignore', output, output] })
+  }
+
+  /** What runs the rest of a command line in the namespaces of the engine. */
+  get entering(): string[] {
+    return ['nsenter', '--target', String(this.#holder.pid), '--mount', '--net']
   }
 
   /** What the engine has logged. */
