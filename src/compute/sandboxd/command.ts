@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { LONGEST_TIMER_MS, within } from '../../runtime/wait.ts'
 import { processes as system } from '../../system/processes.ts'
 import type { Libc, Pty, PtyCalls } from '../../system/system.ts'
@@ -13,7 +13,7 @@ import {
   request,
   terminate,
 } from '../processes.ts'
-import type { TerminalSize } from '../sandbox.ts'
+import { PACKAGE_VARIABLES, type TerminalSize } from '../sandbox.ts'
 import { InputPipe } from './input-pipe.ts'
 import { Credit, OutputBatcher, OutputPump, WIDE_PIPE } from './output.ts'
 import { type ExitReport, type SandboxdConfiguration, type SpawnRequest, WINDOW } from './protocol.ts'
@@ -218,7 +218,7 @@ export class Command {
         Bun.spawn(argv, {
           cwd: dir,
           // The marker first: it is found however much follows.
-          env: { [MARKER_NAME]: this.marker, ...given },
+          env: { [MARKER_NAME]: this.marker, ...goVariables(given), ...given },
           stdio: stdio as ['ignore', number, number],
           detached,
         }),
@@ -248,6 +248,16 @@ export class Command {
     const bytes = new TextEncoder().encode(`berth: ${message}\r\n`)
     this.#context.output('stdout', bytes.subarray(0, this.#credit.take(bytes.length)))
   }
+}
+
+/**
+ * Returns what gives Go another directory than `~/go` where that is a module. Go takes it for its own unless a variable says
+ * otherwise, and older ones, such as 1.19, refuse to work then.
+ */
+function goVariables(env: Readonly<Record<string, string>>): Record<string, string> {
+  const { HOME, GOPATH, [PACKAGE_VARIABLES.caches]: caches } = env
+  if (GOPATH || caches === undefined || !existsSync(`${HOME}/go/go.mod`)) return {}
+  return { GOPATH: `${caches}/go`, GOBIN: `${HOME}/go/bin` }
 }
 
 /**

@@ -84,6 +84,21 @@ export function toolTests(name: Subject): void {
       await run(sandbox, 'rm -r ~/.local ~/go ~/.cargo')
     })
 
+    test('and no module in the place of the directory of Go, which older ones refuse', async () => {
+      const go = async (env: Record<string, string> = {}): Promise<string> =>
+        (
+          await run(server(), 'echo "[$GOPATH][$GOBIN]"', {
+            env: { BERTH_PACKAGES_CACHES: '/caches', ...env },
+          })
+        ).stdout
+      expect(await go()).toBe('[][]\n')
+      await run(server(), 'mkdir ~/go && touch ~/go/go.mod')
+      expect(await go()).toBe(`[/caches/go][${server().home}/go/bin]\n`)
+      expect(await go({ GOBIN: '/own' })).toBe('[/caches/go][/own]\n')
+      expect(await go({ GOPATH: '/own' })).toBe('[/own][]\n')
+      await run(server(), 'rm -r ~/go')
+    })
+
     test('and python wherever python3 is', async () => {
       const { stdout } = await run(
         server(),
