@@ -1,8 +1,12 @@
 import { accessSync, constants } from 'node:fs'
+import http from 'node:http'
+import https from 'node:https'
+import { text } from 'node:stream/consumers'
 import { codeOf, messageOf, sentence } from '../../runtime/error-info.ts'
-import { fieldsOf } from '../../runtime/is-object.ts'
+import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 import { Slots } from '../../runtime/slots.ts'
-import { pause } from '../../runtime/wait.ts'
+import { orAborted } from '../../runtime/wait.ts'
+import { EngineRefusal, orMissing } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 import { HijackedTransport } from './hijacked-transport.ts'
@@ -47,29 +51,6 @@ interface EngineRequest {
 
 type Method = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
 
-/** The engine refused a request. */
-export class EngineRefusal extends Error {
-  override readonly name = 'EngineRefusal'
-
-  /** @param status of the response @param message as the engine said it */
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
-    super(message.slice(0, MAX_MESSAGE))
-  }
-}
-
-/** Returns what a request comes to, null if the engine says that there is no such thing. */
-export async function orMissing<T>(request: Promise<T>): Promise<T | null> {
-  try {
-    return await request
-  } catch (error) {
-    if (error instanceof EngineRefusal && error.status === 404) return null
-    throw error
-  }
-}
-
 /** The engine could not be reached, or did not respond. */
 export class EngineUnreachable extends ComputeError {}
 
@@ -104,9 +85,10 @@ export class DockerClient {
   }
 
   /** Tries whether the engine responds within some milliseconds. Throws `EngineUnreachable`. */
-  async ping(timeoutMs = SIGN_MS): Promise<void> {
-    const response = await this.#fetch('GET', PING, { timeoutMs })
+  async ping(timeoutMs = SIGN_MS): Promise<Response> {
+    const response = await this.#reached(timeoutMs, null, (late) => this.#fetch('GET', PING, {}, late))
     await response.text()
+    return response
   }
 
   /** Returns the response's JSON. Throws `EngineRefusal`, `EngineUnreachable`. */
@@ -139,7 +121,9 @@ export class DockerClient {
   /** Returns a response, whose body is the caller's to read. Throws `EngineRefusal`, `EngineUnreachable`. */
   async request(method: Method, path: string, request: EngineRequest = {}): Promise<Response> {
     const target = await this.#path(path, request.query)
-    const send = (): Promise<Response> => this.#fetch(method, target, request)
+    const { timeoutMs = RESPONSE_MS } = request
+    const send = (): Promise<Response> =>
+      this.#reached(timeoutMs, QUIET_MS, (late) => this.#fetch(method, target, request, late))
     // One with a time of its own is a stream, or has to be soon.
     const response = await (request.timeoutMs === undefined ? this.#slots.run(send) : send())
     if (response.ok || response.status === 304) return response
@@ -162,27 +146,7 @@ export class DockerClient {
     { query, body }: Pick<EngineRequest, 'query' | 'body'>,
   ): Promise<HijackedTransport> {
     const target = await this.#path(path, query)
-    const text = body === undefined ? '' : JSON.stringify(body)
-    const head = [
-      `POST ${target} HTTP/1.1`,
-      'Host: docker',
-      'Connection: Upgrade',
-      'Upgrade: tcp',
-      ...(body === undefined ? [] : ['Content-Type: application/json']),
-      `Content-Length: ${Buffer.byteLength(text)}`,
-    ]
-    let outcome: Awaited<ReturnType<typeof HijackedTransport.connect>>
-    await this.#reached()
-    const request = `${head.join('\r\n')}\r\n\r\n${text}`
-    try {
-      outcome = await this.#whileAlive((signal) =>
-        HijackedTransport.connect(this.#endpoint, this.#tls, request, signal),
-      )
-    } catch (error) {
-      throw this.#unreachable(error)
-    }
-    if (outcome instanceof HijackedTransport) return outcome
-    throw new EngineRefusal(outcome.status, messageIn(outcome.text))
+    return this.#reached(RESPONSE_MS, QUIET_MS, (late) => this.#upgrade(target, body, late))
   }
 
   async #path(path: string, query: EngineRequest['query']): Promise<string> {
@@ -197,9 +161,7 @@ export class DockerClient {
 
   /** Returns the newest version that both know. */
   async #negotiate(): Promise<string> {
-    const response = await this.#fetch('GET', PING, { timeoutMs: SIGN_MS })
-    await response.text()
-    const theirs = response.headers.get('api-version') ?? OLDEST_API
+    const theirs = (await this.ping()).headers.get('api-version') ?? OLDEST_API
     if (compareVersions(theirs, OLDEST_API) < 0)
       throw new ComputeError(
         `${this.#name} speaks version ${theirs} of the Docker Engine API, and berth needs ${OLDEST_API} or later. Upgrade it.`,
@@ -207,71 +169,83 @@ export class DockerClient {
     return compareVersions(theirs, NEWEST_API) < 0 ? theirs : NEWEST_API
   }
 
-  async #fetch(method: Method, path: string, request: EngineRequest): Promise<Response> {
-    const { timeoutMs = RESPONSE_MS } = request
-    await this.#reached()
-    const late = new AbortController()
-    const timer = timeoutMs === null ? null : setTimeout(() => late.abort(new Error(SILENT)), timeoutMs)
+  /**
+   * Connects to the engine and does something.
+   *
+   * @param act aborts it once it has taken `timeoutMs`, or once the engine, which is asked each `quietMs`, gives no sign of life
+   */
+  async #reached<T>(
+    timeoutMs: number | null,
+    quietMs: number | null,
+    act: (late: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    await this.#reach().catch((error: unknown) => {
+      throw this.#unreachable(error, sentence(messageOf(error)))
+    })
+    const controller = new AbortController()
+    const abort = (reason: unknown): void => controller.abort(reason)
+    const { signal: late } = controller
+    const timer = timeoutMs === null ? undefined : setTimeout(abort, timeoutMs, new Error(SILENT))
+    const looks = quietMs === null ? undefined : setInterval(() => this.ping().catch(abort), quietMs)
     try {
-      // What gives a sign of life needs none itself.
-      if (path === PING) return await this.#send(method, path, request, late.signal)
-      return await this.#whileAlive((gone) =>
-        this.#send(method, path, request, AbortSignal.any([late.signal, gone])),
-      )
-    } finally {
-      if (timer !== null) clearTimeout(timer)
-    }
-  }
-
-  async #send(method: Method, path: string, request: EngineRequest, late: AbortSignal): Promise<Response> {
-    const { body, archive, signal } = request
-    const tls = this.#tls
-    try {
-      return await fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
-        method,
-        ...(body === undefined
-          ? {}
-          : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
-        ...(archive === undefined ? {} : { body: archive, headers: { 'Content-Type': 'application/x-tar' } }),
-        ...(this.#endpoint.kind === 'unix' ? { unix: this.#endpoint.path } : {}),
-        ...(tls === null ? {} : { tls }),
-        signal: AbortSignal.any([late, ...(signal === undefined ? [] : [signal])]),
-        keepalive: false,
-        redirect: 'error',
-        // Bun's own limit for a silent connection; one with events may be silent for days.
-        timeout: false,
-      } as RequestInit)
+      return await act(late)
     } catch (error) {
       // Another error is not of the connection, such as one of what is sent.
       if (!late.aborted && codeOf(error) === undefined) throw error
       throw this.#unreachable(late.aborted ? late.reason : error)
-    }
-  }
-
-  /** Does something, and aborts it when the engine gives no sign of life anymore. */
-  async #whileAlive<T>(act: (gone: AbortSignal) => Promise<T>): Promise<T> {
-    const [gone, over] = [new AbortController(), new AbortController()]
-    const look = async (): Promise<void> => {
-      for (;;) {
-        await pause(QUIET_MS, over.signal)
-        if (over.signal.aborted) return
-        await this.ping()
-      }
-    }
-    look().catch((error) => gone.abort(error))
-    try {
-      return await act(gone.signal)
     } finally {
-      over.abort()
+      clearTimeout(timer)
+      clearInterval(looks)
     }
   }
 
-  async #reached(): Promise<void> {
+  async #fetch(method: Method, path: string, request: EngineRequest, late: AbortSignal): Promise<Response> {
+    const { body, archive, signal } = request
+    const tls = this.#tls
+    return fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
+      method,
+      ...(body === undefined
+        ? {}
+        : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+      ...(archive === undefined ? {} : { body: archive, headers: { 'Content-Type': 'application/x-tar' } }),
+      ...(this.#endpoint.kind === 'unix' ? { unix: this.#endpoint.path } : {}),
+      ...(tls === null ? {} : { tls }),
+      signal: AbortSignal.any([late, ...(signal === undefined ? [] : [signal])]),
+      keepalive: false,
+      redirect: 'error',
+      // Bun's own limit for a silent connection; one with events may be silent for days.
+      timeout: false,
+    } as RequestInit)
+  }
+
+  /** Makes a request by node:http, which hands its connection over where the engine turns it into a stream. */
+  async #upgrade(path: string, body: object | undefined, late: AbortSignal): Promise<HijackedTransport> {
+    const endpoint = this.#endpoint
+    const content = body === undefined ? '' : JSON.stringify(body)
+    const { promise, resolve, reject } = Promise.withResolvers<HijackedTransport>()
+    const request = (this.#tls === null ? http : https).request({
+      ...(endpoint.kind === 'unix' ? { socketPath: endpoint.path } : endpoint),
+      ...this.#tls,
+      ...{ method: 'POST', path, agent: false },
+      headers: {
+        ...{ Connection: 'Upgrade', Upgrade: 'tcp' },
+        ...{ 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(content) },
+      },
+    })
+    request.on('upgrade', (_, socket, head) => resolve(new HijackedTransport(socket, head)))
+    request.on('response', (response) => {
+      text(response).then(
+        (said) => reject(new EngineRefusal(response.statusCode ?? 0, messageIn(said))),
+        reject,
+      )
+    })
+    request.on('error', reject)
+    request.end(content)
     try {
-      await this.#reach()
+      return await orAborted(promise, late)
     } catch (error) {
-      const reason = sentence(messageOf(error))
-      throw new EngineUnreachable(`${this.#name} cannot be reached: ${reason}`, { cause: error })
+      request.destroy()
+      throw error
     }
   }
 
@@ -281,9 +255,8 @@ export class DockerClient {
     return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
   }
 
-  #unreachable(error: unknown): EngineUnreachable {
+  #unreachable(error: unknown, reason = this.#reason(error)): EngineUnreachable {
     if (error instanceof EngineUnreachable) return error
-    const reason = this.#reason(error)
     return new EngineUnreachable(`${this.#name} cannot be reached: ${reason}`, { cause: error })
   }
 
@@ -314,16 +287,11 @@ function plainReason(error: unknown): string {
   return messageOf(error).replace(/\.$/, '')
 }
 
-/** Returns the message of an error's body. */
-function messageIn(text: string): string {
-  try {
-    const { message } = fieldsOf(JSON.parse(text))
-    if (typeof message === 'string') return message.trim()
-  } catch {
-    // Not of the engine itself, such as a proxy's page.
-  }
-  return text.trim()
-}
+/** Returns the message of an error's body, which may not be of the engine itself, such as a proxy's page. */
+const messageIn = (body: string): string =>
+  String(fieldsOfJson(body).message ?? body)
+    .trim()
+    .slice(0, MAX_MESSAGE)
 
 function compareVersions(a: string, b: string): number {
   const [ma = 0, na = 0] = a.split('.').map(Number)

@@ -11,12 +11,14 @@ import {
   LISTEN_PATH,
   type StorageSpec,
 } from '../engine/engine.ts'
+import { jsonLines } from '../engine/json-lines.ts'
 import { digestOf, labelsFromText, labelsToText } from '../engine/names.ts'
+import { EngineRefusal, explained, isRefusal } from '../engine/refusal.ts'
 import { ServerGone } from '../engine/resumable.ts'
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
-import { type DockerClient, EngineRefusal } from './client.ts'
+import type { DockerClient } from './client.ts'
 import { CONTAINER_LABELS, type ContainerSettings, cachesOf, containerSettings } from './container.ts'
 import type { HijackedTransport } from './hijacked-transport.ts'
 import { ServerImages } from './server-images.ts'
@@ -30,9 +32,6 @@ const LATE_MS = 300_000
 
 /** Milliseconds after which events are asked for again, when the engine has ended them. */
 const EVENTS_PAUSE_MS = 500
-
-/** Longest line of the stream of events. @bound system */
-const MAX_EVENT_BYTES = 1024 * 1024
 
 /** Name of the network that berth makes, and the option of it by which servers do not reach each other. */
 const BERTH_NETWORK = 'berth'
@@ -194,8 +193,7 @@ export class DockerEngine implements Engine {
       return await this.#do('reach the server', () => this.#exec(instance))
     } catch (error) {
       const { cause } = error as Error
-      const isGone = cause instanceof EngineRefusal && (cause.status === 404 || cause.status === 409)
-      if (!isGone) throw error
+      if (!isRefusal(cause, 404, 409)) throw error
       throw new ServerGone(`Its container has ended. ${attached?.errors ?? ''}`.trim(), { cause })
     } finally {
       attached?.terminate()
@@ -375,7 +373,7 @@ export class DockerEngine implements Engine {
       const body = { Name: BERTH_NETWORK, Driver: 'bridge', Options: { [ENABLE_ICC]: 'false' } }
       const made = await this.#client.json('POST', '/networks/create', { body }).catch((error: unknown) => {
         // Another berth has made it.
-        if (!(error instanceof EngineRefusal && error.status === 409)) throw error
+        if (!isRefusal(error, 409)) throw error
       })
       const { Id: id } = fieldsOf(made)
       // Older engines make one for each of several berths that ask at once: all take the oldest.
@@ -414,10 +412,9 @@ export class DockerEngine implements Engine {
         // Podman says so before a container that removes itself is gone.
         if ((await this.#client.find(path + (path.startsWith('/containers') ? '/json' : ''))) === null) return
       } catch (error) {
-        if (!(error instanceof EngineRefusal)) throw error
-        if (error.status === 404) return
+        if (isRefusal(error, 404)) return
         // Its removal is under way, or a container that uses it is being removed.
-        if ((error.status !== 409 && error.status !== 500) || performance.now() > until) throw error
+        if (!isRefusal(error, 409, 500) || performance.now() > until) throw error
       }
       await Bun.sleep(REMOVAL_POLL_MS)
     }
@@ -425,7 +422,7 @@ export class DockerEngine implements Engine {
 
   /** Does something, and explains a refusal. @param what as in "could not …" */
   #do<T>(what: string, act: () => Promise<T>): Promise<T> {
-    return explained(this.#options.name, what, act)
+    return onDocker(this.#options.name, what, act)
   }
 }
 
@@ -446,40 +443,21 @@ export async function describe(
  * @param what as in "could not …"
  * @throws ComputeError
  */
-export async function explained<T>(name: string, what: string, act: () => Promise<T>): Promise<T> {
-  try {
-    return await act()
-  } catch (error) {
-    if (!(error instanceof EngineRefusal)) throw error
-    throw new ComputeError(refusalText(name, what, error), { cause: error })
-  }
-}
-
-function refusalText(name: string, what: string, { message, status }: EngineRefusal): string {
-  const said = sentence(message)
-  if (/no space left on device/i.test(message))
-    return `${name} could not ${what}, because its disk is full. Free space there, for example with "docker system prune".`
-  const remedy = status >= 500 ? ' Look at the log of the engine.' : ''
-  return `${name} could not ${what}: ${said}${remedy}`
-}
+export const onDocker = <T>(name: string, what: string, act: () => Promise<T>): Promise<T> =>
+  explained(
+    `${name} could not ${what}`,
+    ({ message, status }) => {
+      if (/no space left on device/i.test(message))
+        return ', because its disk is full. Free space there, for example with "docker system prune".'
+      return `: ${sentence(message)}${status >= 500 ? ' Look at the log of the engine.' : ''}`
+    },
+    act,
+  )
 
 /** Says why a container has ended. */
 function describeEnd(exitCode: number, wasShort: boolean): string {
   if (exitCode === 137) return wasShort ? 'It ran out of memory.' : 'Its container was killed.'
   return exitCode === 0 ? 'Its container has ended.' : `Its container has ended with status ${exitCode}.`
-}
-
-/** Yields the JSON objects of a response that has one a line. */
-async function* jsonLines(response: Response): AsyncGenerator<Record<string, unknown>> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true })
-    const lines = text.split('\n')
-    text = lines.pop() ?? ''
-    if (text.length > MAX_EVENT_BYTES) throw new Error('an event is too long')
-    for (const line of lines) if (line.trim() !== '') yield fieldsOf(JSON.parse(line))
-  }
 }
 
 /** Takes the first sentence of a text as the reason, and the others as the remedy. */

@@ -8,9 +8,10 @@ import { ifPresent } from '../../runtime/if-present.ts'
 import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { EXECUTABLE_PATH, SERVER_USER } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
+import { orMissing } from '../engine/refusal.ts'
 import { serverLayer } from '../engine/server-layer.ts'
-import { type DockerClient, orMissing } from './client.ts'
-import { describe, explained } from './docker-engine.ts'
+import type { DockerClient } from './client.ts'
+import { describe, onDocker } from './docker-engine.ts'
 import { findClient } from './open.ts'
 import { findImage, pullImage, VERSION_LABEL } from './server-images.ts'
 
@@ -95,7 +96,7 @@ export async function describeEngine({
 }: EngineMeans): Promise<EngineDescription> {
   const { client, name } = findClient(config, variables, directory)
   const image = ownImage(version)
-  return explained(name, 'describe itself', async () => {
+  return onDocker(name, 'describe itself', async () => {
     const { description, platform } = await describe(client)
     return { name, description, platform, image, hasImage: (await findImage(client, image)) !== null }
   })
@@ -111,7 +112,7 @@ export async function describeEngine({
 export async function prepareEngine(options: EngineOptions): Promise<{ image: string; engine: string }> {
   const { config, variables, directory, executable, image, version, report } = options
   const { client, name } = findClient(config, variables, directory)
-  return explained(name, 'make the image', async () => {
+  return onDocker(name, 'make the image', async () => {
     if (image !== null) {
       report(`Loading ${image}.`)
       await loadImage(client, image)

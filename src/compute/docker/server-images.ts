@@ -2,8 +2,9 @@ import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
+import { EngineRefusal } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
-import { type DockerClient, EngineRefusal } from './client.ts'
+import type { DockerClient } from './client.ts'
 
 /** The label of an image that berth has made: its version. */
 export const VERSION_LABEL = 'berth.version'

@@ -1,7 +1,8 @@
 import type { StorageSpec } from '../engine/engine.ts'
 import { labelsFromText } from '../engine/names.ts'
+import { isRefusal } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
-import { isStatus, type KubernetesClient, type KubernetesObject } from './client.ts'
+import type { KubernetesClient, KubernetesObject } from './client.ts'
 import { type AccessMode, claimOf, type NamedObject, POD_LABELS } from './objects.ts'
 
 /** Milliseconds that a removal may take, and between two looks whether it has ended: at first, and at most. */
@@ -40,7 +41,7 @@ export class Claims {
     return this.#mode
   }
 
-  /** Makes a claim, unless there is one of its name. Throws `KubernetesError`; `ComputeError` if it could never have a volume. */
+  /** Makes a claim, unless there is one of its name. Throws `EngineRefusal`; `ComputeError` if it could never have a volume. */
   async create(storage: StorageSpec): Promise<void> {
     const { spec } = await this.#make(storage, String(storage.bytes))
     // A cluster puts the name of its default in.
@@ -97,7 +98,7 @@ export class Claims {
     try {
       return await this.#client.request<Claim>('POST', this.#path, claim)
     } catch (error) {
-      if (isStatus(error, 409)) return this.#client.request<Claim>('GET', `${this.#path}/${named.name}`)
+      if (isRefusal(error, 409)) return this.#client.request<Claim>('GET', `${this.#path}/${named.name}`)
       // Before Kubernetes 1.29, or where a policy of the cluster does not permit it.
       if (this.#mode === 'ReadWriteOnce' || !isAccessModeRefused(error)) throw error
       this.#mode = 'ReadWriteOnce'
@@ -107,4 +108,4 @@ export class Claims {
 }
 
 const isAccessModeRefused = (error: unknown): boolean =>
-  (isStatus(error, 422) || isStatus(error, 403)) && /accessModes|ReadWriteOncePod/.test(error.message)
+  isRefusal(error, 403, 422) && /accessModes|ReadWriteOncePod/.test(error.message)

@@ -3,6 +3,8 @@ import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
 import { Slots } from '../../runtime/slots.ts'
 import { pause } from '../../runtime/wait.ts'
+import { jsonLines } from '../engine/json-lines.ts'
+import { EngineRefusal, isRefusal, orMissing } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { ClusterAccess } from './kubeconfig.ts'
 
@@ -60,30 +62,6 @@ export interface Followers<T> {
   gone(object: T): void
 }
 
-/** The API server refused a request. */
-export class KubernetesError extends ComputeError {
-  /**
-   * @param status the HTTP status
-   * @param reason the word for a program, such as `AlreadyExists`
-   */
-  constructor(
-    readonly status: number,
-    readonly reason: string,
-    message: string,
-  ) {
-    super(message)
-  }
-
-  /** Whether the credentials do not suffice, so that asking again is of no use. */
-  get isForbidden(): boolean {
-    return this.status === 401 || this.status === 403
-  }
-}
-
-/** Reports whether an error is a refusal with an HTTP status. */
-export const isStatus = (error: unknown, status: number): error is KubernetesError =>
-  error instanceof KubernetesError && error.status === status
-
 /** Calls the API server of a cluster by Bun's own fetch, and opens its WebSockets. */
 export class KubernetesClient {
   readonly #access: ClusterAccess
@@ -105,7 +83,7 @@ export class KubernetesClient {
    * Sends a request and returns the object that responds to it.
    *
    * @param path from the root, with its query
-   * @throws KubernetesError if the server refuses; ComputeError if it does not respond
+   * @throws EngineRefusal if the server refuses; ComputeError if it does not respond
    */
   async request<T = unknown>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<T> {
     return this.#slots.run(async () => {
@@ -117,13 +95,8 @@ export class KubernetesClient {
   }
 
   /** Sends a request, and returns null if the object does not exist. */
-  async find<T>(path: string): Promise<T | null> {
-    try {
-      return await this.request<T>('GET', path)
-    } catch (error) {
-      if (isStatus(error, 404)) return null
-      throw error
-    }
+  find<T>(path: string): Promise<T | null> {
+    return orMissing(this.request<T>('GET', path))
   }
 
   /**
@@ -138,7 +111,7 @@ export class KubernetesClient {
       await this.request('DELETE', path, { apiVersion: 'v1', kind: 'DeleteOptions', ...options })
       return true
     } catch (error) {
-      if (isStatus(error, 404) || (grace !== undefined && isStatus(error, 409))) return false
+      if (isRefusal(error, 404) || (grace !== undefined && isRefusal(error, 409))) return false
       throw error
     }
   }
@@ -147,7 +120,7 @@ export class KubernetesClient {
    * Lists objects, a page in each request.
    *
    * @param path of the list, with a query or none
-   * @throws as `request`; KubernetesError 410 if the list took the server longer than it keeps versions, 5 minutes
+   * @throws as `request`; EngineRefusal 410 if the list took the server longer than it keeps versions, 5 minutes
    */
   async list<T>(path: string): Promise<ObjectList<T>> {
     const items: T[] = []
@@ -188,8 +161,8 @@ export class KubernetesClient {
           else if (type !== 'BOOKMARK') followers.changed(object)
         }
       } catch (error) {
-        if (error instanceof KubernetesError) version = null
-        if (isStatus(error, 410)) continue
+        if (error instanceof EngineRefusal) version = null
+        if (isRefusal(error, 410)) continue
         await pause(retryMs, signal)
         retryMs = Math.min(retryMs * 2, RETRY_MS.most)
       }
@@ -213,7 +186,7 @@ export class KubernetesClient {
   /**
    * Asks again for a WebSocket that was refused, since that says no more than this.
    *
-   * @throws KubernetesError with the reason, of the API server or of a kubelet; nothing if it is accepted now
+   * @throws EngineRefusal with the reason, of the API server or of a kubelet; nothing if it is accepted now
    */
   async explainRefusal(path: string, protocol: string): Promise<void> {
     const end = new AbortController()
@@ -240,24 +213,15 @@ export class KubernetesClient {
   ): AsyncGenerator<{ type: string; object: T }> {
     const query = `watch=1&allowWatchBookmarks=true&timeoutSeconds=${WATCH_SECONDS}&resourceVersion=${version}`
     const silence = new AbortController()
-    const end = AbortSignal.any([signal, silence.signal])
-    const restart = (): Timer => setTimeout(() => silence.abort(), WATCH_SILENCE_MS)
-    let timer = restart()
+    const timer = setTimeout(() => silence.abort(), WATCH_SILENCE_MS)
     try {
+      const end = AbortSignal.any([signal, silence.signal])
       const response = await this.#fetch('GET', withQuery(path, query), end)
       if (!response.ok) throw this.#refusal(response.status, await response.json().catch(() => null))
-      const decoder = new TextDecoder()
-      let rest = ''
-      for await (const chunk of response.body ?? []) {
-        clearTimeout(timer)
-        timer = restart()
-        const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-        rest = lines.pop() ?? ''
-        for (const line of lines) {
-          const event = JSON.parse(line) as { type: string; object: T }
-          if (event.type === 'ERROR') throw this.#refusal(Number(fieldsOf(event.object).code), event.object)
-          yield event
-        }
+      for await (const { type, object } of jsonLines(response)) {
+        timer.refresh()
+        if (type === 'ERROR') throw this.#refusal(Number(fieldsOf(object).code), object)
+        yield { type: String(type), object: object as T }
       }
     } finally {
       clearTimeout(timer)
@@ -302,16 +266,17 @@ export class KubernetesClient {
     return authorization === null ? {} : { Authorization: authorization }
   }
 
-  #refusal(status: number, body: unknown): KubernetesError {
-    const { message, reason } = fieldsOf(body)
-    return new KubernetesError(
+  #refusal(status: number, body: unknown): EngineRefusal {
+    const { server } = this.#access
+    if (status === 401)
+      return new EngineRefusal(
+        status,
+        `${server} does not accept the credentials of the kubeconfig. Renew them.`,
+      )
+    const { message } = fieldsOf(body)
+    return new EngineRefusal(
       status,
-      typeof reason === 'string' ? reason : '',
-      status === 401
-        ? `${this.#access.server} does not accept the credentials of the kubeconfig. Renew them.`
-        : typeof message === 'string'
-          ? message
-          : `${this.#access.server} responded with status ${status}.`,
+      typeof message === 'string' ? message : `${server} responded with status ${status}.`,
     )
   }
 }

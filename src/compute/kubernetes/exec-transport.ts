@@ -1,7 +1,7 @@
-import { fieldsOf } from '../../runtime/is-object.ts'
+import { fieldsOfJson } from '../../runtime/is-object.ts'
 import { within } from '../../runtime/wait.ts'
+import { ProgramTransport } from '../engine/program-transport.ts'
 import { ComputeError } from '../sandbox.ts'
-import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
 import type { KubernetesClient, TerminableWebSocket } from './client.ts'
 
 /**
@@ -22,25 +22,18 @@ const HIGH_WATER = 2 ** 20
 /** Milliseconds between looks at how much waits: a WebSocket has no event for it. */
 const DRAIN_MS = 1
 
-/** Bytes kept of what the program writes to standard error, for the reason of a failure. @bound program */
-const LARGEST_REASON = 4096
-
 /**
  * The standard input and output of a program that the cluster starts in a container. Its end says nothing of how the
  * program ended: a cluster reports success, too, when the way to the node is cut.
  */
-export class ExecTransport implements FrameTransport {
+export class ExecTransport extends ProgramTransport {
   readonly #socket: TerminableWebSocket
   readonly #opened = Promise.withResolvers<void>()
   readonly #spoke = Promise.withResolvers<void>()
-  #handlers: TransportHandlers | null = null
-  #early: Uint8Array[] = []
-  #errors = ''
   #status = ''
   #isDraining = false
   #hasOpened = false
   #isSilent = true
-  #isOver = false
 
   /**
    * Starts a program in a container of a pod.
@@ -62,6 +55,7 @@ export class ExecTransport implements FrameTransport {
 
   /** @param explainRefusal throws why there is no connection; the WebSocket does not say it */
   private constructor(socket: TerminableWebSocket, explainRefusal: () => Promise<void>) {
+    super()
     this.#socket = socket
     socket.binaryType = 'arraybuffer'
     socket.onopen = () => {
@@ -75,12 +69,12 @@ export class ExecTransport implements FrameTransport {
       this.#status ||= `The API server does not connect: ${text.replace(/^.* failed: /s, '')}`
     }
     socket.onclose = () => {
-      if (!this.#hasOpened && !this.#isOver)
+      if (this.#hasOpened || this.isOver) this.#fail()
+      else
         void explainRefusal().then(
-          () => this.#end(),
-          (reason) => this.#end(reason),
+          () => this.#fail(),
+          (refusal) => this.#fail(refusal),
         )
-      else this.#end()
     }
     this.#opened.promise.catch(() => {})
     this.#spoke.promise.catch(() => {})
@@ -93,7 +87,7 @@ export class ExecTransport implements FrameTransport {
 
   /**
    * Resolves when the program has written something, or has not ended for `ms` milliseconds: an open connection does not
-   * mean that it runs. Rejects with the reason if it could not be started or has ended: a `KubernetesError` if the API server
+   * mean that it runs. Rejects with the reason if it could not be started or has ended: an `EngineRefusal` if the API server
    * or the node refuses that.
    */
   async begun(ms: number): Promise<void> {
@@ -109,13 +103,6 @@ export class ExecTransport implements FrameTransport {
   /** Whether there was a connection. */
   get hasOpened(): boolean {
     return this.#hasOpened
-  }
-
-  async open(handlers: TransportHandlers): Promise<void> {
-    await this.#opened.promise
-    if (this.#socket.readyState !== WebSocket.OPEN) throw new ComputeError(this.#reason)
-    this.#handlers = handlers
-    for (const piece of this.#early.splice(0)) handlers.data(piece)
   }
 
   write(bytes: Uint8Array): number {
@@ -135,19 +122,17 @@ export class ExecTransport implements FrameTransport {
 
   terminate(): void {
     this.#socket.terminate()
-    this.#end()
+    this.#fail()
   }
 
-  #end(cause: unknown = new ComputeError(this.#reason)): void {
-    if (this.#isOver) return
-    this.#isOver = true
+  #fail(cause: unknown = new ComputeError(this.reason)): void {
     this.#opened.reject(cause)
     this.#spoke.reject(cause)
-    this.#handlers?.closed()
+    this.end()
   }
 
-  get #reason(): string {
-    return this.#errors.trim() || this.#status || 'The connection was closed.'
+  protected get reason(): string {
+    return this.errors || this.#status || 'The connection was closed.'
   }
 
   #receive(message: Uint8Array): void {
@@ -158,11 +143,10 @@ export class ExecTransport implements FrameTransport {
       case CHANNEL.stdout:
         this.#isSilent = false
         this.#spoke.resolve()
-        if (this.#handlers === null) this.#early.push(content)
-        else this.#handlers.data(content)
+        this.takeOutput(content)
         break
       case CHANNEL.stderr:
-        this.#errors = (this.#errors + Buffer.from(content).toString()).slice(-LARGEST_REASON)
+        this.takeErrors(content)
         break
       case CHANNEL.status:
         this.#status = reasonOf(Buffer.from(content).toString())
@@ -176,18 +160,14 @@ export class ExecTransport implements FrameTransport {
     do await Bun.sleep(DRAIN_MS)
     while (this.#socket.bufferedAmount > HIGH_WATER / 2 && this.#socket.readyState === WebSocket.OPEN)
     this.#isDraining = false
-    this.#handlers?.drain()
+    this.drained()
   }
 }
 
 /** Returns the message of a Status object. */
 function reasonOf(text: string): string {
-  try {
-    const { message, status } = fieldsOf(JSON.parse(text))
-    if (status === 'Success') return 'The program has ended, or the way to its node was cut.'
-    // Without the address and all arguments, which are in it.
-    return typeof message === 'string' ? message.replace(/^.*"https?:[^"]*": /s, '') : text
-  } catch {
-    return text
-  }
+  const { message, status } = fieldsOfJson(text)
+  if (status === 'Success') return 'The program has ended, or the way to its node was cut.'
+  // Without the address and all arguments, which are in it.
+  return typeof message === 'string' ? message.replace(/^.*"https?:[^"]*": /s, '') : text
 }

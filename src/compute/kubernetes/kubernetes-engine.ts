@@ -14,12 +14,13 @@ import {
   type StorageSpec,
 } from '../engine/engine.ts'
 import { digestOf, labelsFromText } from '../engine/names.ts'
+import { EngineRefusal, explained, isRefusal } from '../engine/refusal.ts'
 import { ServerGone } from '../engine/resumable.ts'
 import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
 import { Claims } from './claims.ts'
-import { KubernetesClient, KubernetesError, type KubernetesObject } from './client.ts'
+import { KubernetesClient, type KubernetesObject } from './client.ts'
 import { ExecTransport } from './exec-transport.ts'
 import type { ClusterAccess } from './kubeconfig.ts'
 import {
@@ -322,7 +323,7 @@ export class KubernetesEngine implements Engine {
         try {
           return await this.#exec(pod)
         } catch (error) {
-          if (error instanceof KubernetesError) throw error
+          if (error instanceof EngineRefusal) throw error
           last = messageOf(error)
         }
       }
@@ -432,7 +433,9 @@ export class KubernetesEngine implements Engine {
       return transport
     } catch (error) {
       transport.terminate()
-      if (error instanceof KubernetesError ? error.isForbidden : !transport.hasOpened) throw error
+      // Another refusal may be of a container that does not run yet.
+      const isFinal = error instanceof EngineRefusal ? isRefusal(error, 401, 403) : !transport.hasOpened
+      if (isFinal) throw error
       throw new ComputeError(`Node ${pod.spec.nodeName}: ${sentence(messageOf(error))}`, { cause: error })
     }
   }
@@ -505,16 +508,11 @@ export class KubernetesEngine implements Engine {
   }
 
   /** Does something, and explains a refusal. @param what as in "could not …" */
-  async #do<T>(what: string, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act()
-    } catch (error) {
-      if (!(error instanceof KubernetesError)) throw error
-      throw new ComputeError(`The cluster could not ${what}: ${this.#explain(error)}`, { cause: error })
-    }
+  #do<T>(what: string, act: () => Promise<T>): Promise<T> {
+    return explained(`The cluster could not ${what}: `, (refusal) => this.#explain(refusal), act)
   }
 
-  #explain({ status, message }: KubernetesError): string {
+  #explain({ status, message }: EngineRefusal): string {
     const said = sentence(message)
     if (status === 404 && message.startsWith('namespaces '))
       return `${said} Create it: kubectl create namespace ${this.namespace}`

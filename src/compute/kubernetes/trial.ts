@@ -5,8 +5,9 @@ import { within } from '../../runtime/wait.ts'
 import type { ComputeDriver, Limits } from '../driver.ts'
 import type { EngineDriver } from '../engine/engine-driver.ts'
 import type { EngineFinding } from '../engine/open.ts'
+import { isRefusal } from '../engine/refusal.ts'
 import { ComputeError, type Sandbox } from '../sandbox.ts'
-import { isStatus, type KubernetesClient } from './client.ts'
+import type { KubernetesClient } from './client.ts'
 import type { KubernetesEngine } from './kubernetes-engine.ts'
 import { type AccessMode, ownedBy, POD_LABELS } from './objects.ts'
 import type { Pod } from './pod.ts'
@@ -138,7 +139,7 @@ async function policies(
   try {
     await client.request('POST', path, policy)
   } catch (error) {
-    const why = isStatus(error, 403) ? 'the account may not make a policy' : messageOf(error)
+    const why = isRefusal(error, 403) ? 'the account may not make a policy' : messageOf(error)
     const remedy = 'Servers reach each other: try whether a policy that denies it holds in this cluster.'
     return { name, detail: `not tried, since ${why}`, remedy }
   }
