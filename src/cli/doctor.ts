@@ -257,8 +257,9 @@ async function describeIsolation(
     return ok(name, `${name === used?.name ? 'works, and is used' : 'works'}${weaker}`)
   })
   const enforced = used?.probe.available ? await used.probe.enforced() : null
+  const isHere = used !== undefined && kindOf(used.name).compute === 'local'
   for (const [key, label] of enforced ? LIMIT_NAMES : [])
-    findings.push(limit(label, enforced?.[key] ?? 'none'))
+    findings.push(limit(label, enforced?.[key] ?? 'none', isHere ? REMEDIES : {}))
   if (!used && wanted === 'auto') {
     findings.push(
       failed(
@@ -271,13 +272,13 @@ async function describeIsolation(
   return { used: used?.name ?? null, enforced, findings }
 }
 
-function limit(label: string, mechanism: string): Finding {
+function limit(label: string, mechanism: string, remedies: Readonly<Record<string, string>>): Finding {
   if (mechanism === 'none') return { name: label, status: 'absent', detail: 'not enforced on this machine' }
-  const remedy = REMEDIES[mechanism]
+  const remedy = remedies[mechanism]
   return remedy === undefined ? ok(label, mechanism) : absent(label, mechanism, remedy)
 }
 
-/** What a person can do for more, by `Enforced.network` and `Enforced.user`. */
+/** What a person can do on this machine for more, by `Enforced.network` and `Enforced.user`. */
 const REMEDIES: Readonly<Record<string, string>> = {
   'own, outbound by proxy':
     'Some programs use no proxy. Install nftables (nft) and util-linux (nsenter); the kernel needs nft_redir.',

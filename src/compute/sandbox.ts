@@ -106,7 +106,7 @@ export interface Sandbox {
   /** Whether commands can make no Unix sockets. Undefined if that is not known. */
   readonly refusesUnixSockets?: boolean
 
-  /** Controls what leaves the server's own network; null if it shares this machine's. */
+  /** Controls what leaves the server's own network; null if it shares this machine's, or another leads outside. */
   readonly outboundControl: OutboundControl | null
 
   /** Causes faults in this sandbox on purpose. */

@@ -195,19 +195,19 @@ async function start(
       await mainPort.provide(network)
     },
   }
+  const outbound = { mode: config.outbound, hosts: config.outboundHosts }
   const local = localDrivers({
     ...dependencies,
     ...forServers,
-    variables: environment,
-    dataDir: dataDirectory.path,
-    outbound: { mode: config.outbound, hosts: config.outboundHosts },
+    ...{ variables: environment, dataDir: dataDirectory.path, outbound },
     machinePorts: config.serverHosts,
     projectPorts: config.projectPorts,
     allowUnixSockets: config.allowUnixSockets,
   })
   const forEngines = {
     ...forServers,
-    ...{ logger, version, variables: environment, dataDir: dataDirectory.path, ephemeral: data.isEphemeral },
+    ...{ logger, version, variables: environment, dataDir: dataDirectory.path, outbound },
+    ephemeral: data.isEphemeral,
   }
   const openPlace: OpenPlace = async ({ compute, address }) => {
     // Files of servers of this machine are the same for each isolation.

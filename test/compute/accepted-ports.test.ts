@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { networkInterfaces } from 'node:os'
 import type { AcceptAtPort, AnsweringPorts } from '../../src/compute/compute.ts'
+import { OutboundProxy } from '../../src/compute/local/network/outbound/proxy.ts'
+import { RelayCommons } from '../../src/compute/local/network/outbound/relayed-server.ts'
 import { acceptAtPorts, acceptFor } from '../../src/compute/remote/accept.ts'
 import type { RemoteSandbox } from '../../src/compute/remote/sandbox.ts'
 import { codeOf } from '../../src/runtime/error-info.ts'
+import { createLogger } from '../../src/runtime/logger.ts'
 import { freePort } from '../support/ports.ts'
 import { until } from '../support/processes.ts'
 import { Bench, run } from './bench.ts'
@@ -13,6 +17,13 @@ const failureAt = (port: number): Promise<unknown> =>
 
 const listensAt = async (port: number): Promise<void> =>
   await until(async () => (await failureAt(port)) !== 'ECONNREFUSED', 'sandboxd listens')
+
+/** Sends the request of its second argument to a port, ends its side, and prints what comes. */
+const ASK = `
+const { connect } = require("node:net")
+const socket = connect({ host: "127.0.0.1", port: Number(process.argv[1]), allowHalfOpen: true })
+socket.end(process.argv[2] + "\\r\\n\\r\\n")
+socket.on("error", () => process.exit()).pipe(process.stdout)`
 
 /** Projects that answer each connection with their port and what they are told. */
 class Projects implements AnsweringPorts {
@@ -127,6 +138,91 @@ describe('a port of berth inside a server that is reached by calls', () => {
     } finally {
       taken.stop(true)
     }
+  })
+
+  /** An address of this machine that is not loopback, which the rules let a server reach if it is listed. */
+  const outside = Object.values(networkInterfaces())
+    .flatMap((all) => all ?? [])
+    .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
+
+  describe.skipIf(outside === undefined)('that leads outside', () => {
+    /** Connections that the world has. */
+    const open = new Set<Bun.Socket<undefined>>()
+    /** What the world does when a connection opens, its client sends no more, or takes more. */
+    let world: Pick<Bun.SocketHandler<undefined>, 'open' | 'end' | 'drain'> = {}
+    const listener = Bun.listen({
+      ...{ hostname: outside ?? '127.0.0.1', port: 0, allowHalfOpen: true },
+      socket: {
+        open(socket) {
+          open.add(socket)
+          void world.open?.(socket)
+        },
+        data() {},
+        drain: (socket) => world.drain?.(socket),
+        end: (socket) => world.end?.(socket),
+        close: (socket) => void open.delete(socket),
+      },
+    })
+    const target = `${outside}:${listener.port}`
+    let proxy: OutboundProxy
+    let port: number
+
+    beforeAll(async () => {
+      proxy = new OutboundProxy({
+        commons: new RelayCommons(),
+        serverId: 'srv_a',
+        settings: { mode: 'public', hosts: [target] },
+        socketsOfBerth: {},
+        logger: createLogger('error', () => {}, Date.now),
+      })
+      port = freePort()
+      acceptFor(sandbox, port, (_, socket) => proxy.accept(socket)).catch(() => {})
+      await listensAt(port)
+    })
+    afterAll(() => {
+      proxy.close()
+      listener.stop(true)
+    })
+
+    /** Has a program send a request to the proxy, end its side, and print the response. */
+    const ask = (request: string) => run(sandbox, `bun -e '${ASK}' ${port} '${request}'`)
+
+    test('gives a program that has ended its side the whole response', async () => {
+      const short = body.subarray(0, 50_000)
+      world = { end: (socket) => void socket.end(short) }
+      const { stdout } = await ask(`GET http://${target}/ HTTP/1.0`)
+      expect(stdout.length).toBe(short.length)
+      await until(() => open.size === 0, 'the connection to end')
+    })
+
+    test('ends the connection outside when the program is gone', async () => {
+      const write = (socket: Bun.Socket<undefined>): void => {
+        while (socket.write(body) === body.length);
+      }
+      world = {
+        open(socket) {
+          socket.write('HTTP/1.1 200 OK\r\n\r\n')
+          write(socket)
+        },
+        drain: write,
+      }
+      const download = `timeout 0.3 curl -s -o /dev/null -x http://127.0.0.1:${port} http://${target}/`
+      await run(sandbox, `${Array(6).fill(download).join(' & ')}; wait`)
+      await until(() => open.size === 0, 'the connection to end')
+    })
+
+    test('refuses what the rules do not allow, and cuts what they no longer do', async () => {
+      expect((await ask('CONNECT 10.0.0.5:80 HTTP/1.1')).stdout).toContain('--add-host 10.0.0.5:80')
+      expect(proxy.refused.map(({ destination }) => destination)).toEqual(['10.0.0.5:80'])
+      const asked = Promise.withResolvers<void>()
+      world = { end: () => asked.resolve() }
+      const waiting = ask(`CONNECT ${target} HTTP/1.1`)
+      await asked.promise
+      await proxy.apply({ mode: 'none', hosts: [] })
+      await waiting
+      await until(() => open.size === 0, 'the connection to end')
+      expect((await ask(`CONNECT ${target} HTTP/1.1`)).stdout).toContain('no way out')
+    })
   })
 
   test('resets a connection to what berth does not offer now, and is free after the end of the server', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { run } from '../cli/command.ts'
 import { Registry } from '../hosting/registries/registry.ts'
@@ -13,6 +13,11 @@ import { call, type ServeProcess, serve } from '../support/serve.ts'
 
 /** A program of Go that listens. */
 const GO = 'package main\n\nimport "net/http"\n\nfunc main() { http.ListenAndServe(":8080", nil) }\n'
+
+/** An address of this machine that is not loopback, which servers reach if it is listed. */
+const ownAddress = Object.values(networkInterfaces())
+  .flatMap((all) => all ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
 
 const missing = missingForEngine('docker')
 if (missing !== null) console.error(`SKIP apps of servers on an engine: ${missing}`)
@@ -85,19 +90,66 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     await until(async () => (await exec(other, look)).stdout.includes('<h1>site</h1>'), 'it to answer')
   }, 120_000)
 
-  test('a service of this machine that is handed in is at its port, and its network is said to be unenforced', async () => {
+  test('a service of this machine that is handed in is at its port', async () => {
     const id = await server()
     expect(
       (await exec(id, `bun -e 'console.log(await (await fetch("${handedIn.url}")).text())'`)).stdout,
     ).toBe('handed in\n')
-    const control = { headers: { authorization: `Bearer ${info.admin_token}` } }
-    const health = await (await fetch(`${info.base_url}/_berth/health`, control)).json()
-    expect(health).toMatchObject({
-      enforced: { isolation: 'container', disk: 'watchdog', network: 'own, nothing outside' },
-    })
-    const network = await fetch(`${info.base_url}/_berth/servers/${id}/network`, control)
-    expect(await network.json()).toMatchObject({ enforced: false })
   }, 60_000)
+
+  test.skipIf(ownAddress === undefined)(
+    'a server reaches outside what its rules allow, by the proxy that its commands find, and is told what they refuse',
+    async () => {
+      using outside = Bun.serve({
+        ...{ port: 0, hostname: ownAddress ?? '127.0.0.1' },
+        fetch: async (request) => new Response(`got ${(await request.bytes()).length}\n`),
+      })
+      const id = await server()
+      const control = async (method: string, path: string, body?: object) => {
+        const headers = { authorization: `Bearer ${info.admin_token}`, 'content-type': 'application/json' }
+        const response = await fetch(`${info.base_url}/_berth/${path}`, {
+          ...{ method, headers },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        })
+        return response.json()
+      }
+      expect(await control('GET', 'health')).toMatchObject({
+        enforced: { isolation: 'container', disk: 'watchdog', network: 'own, outbound by proxy' },
+      })
+      const rules = `servers/${id}/network`
+      expect(await control('GET', rules)).toMatchObject({ outbound: 'public', enforced: true })
+
+      const url = `http://${ownAddress}:${outside.port}/`
+      const bun = (script: string) => exec(id, `bun -e '${script}'`)
+      const look = (at: string) => bun(`console.log(await (await fetch("${at}")).text())`)
+      const upload = `
+        const response = await fetch("${url}", { method: "POST", body: new Uint8Array(3_000_000) })
+        console.log(await response.text())
+        process.exit(response.ok ? 0 : 1)`
+      const refused = await bun(upload)
+      expect(refused.stdout).toStartWith('berth refuses this connection')
+      expect(refused.refused).toEqual([
+        expect.objectContaining({ destination: `${ownAddress}:${outside.port}` }),
+      ])
+      // Nothing but the proxy leads outside.
+      const direct = `
+        require("node:net").connect(${outside.port}, "${ownAddress}").on("error", () => console.log("unreached"))`
+      expect((await bun(direct)).stdout).toBe('unreached\n')
+
+      const hosts = [`${ownAddress}:${outside.port}`]
+      expect(await control('PATCH', rules, { hosts })).toMatchObject({ hosts, enforced: true })
+      expect((await bun(upload)).stdout).toBe('got 3000000\n\n')
+      expect((await look(url)).stdout).toBe('got 0\n\n')
+
+      await control('POST', `servers/${id}/fault`, { kind: 'network', offline: true })
+      expect((await look(url)).stdout).toContain('A network fault')
+      await control('DELETE', `servers/${id}/fault`)
+      expect((await look(url)).stdout).toBe('got 0\n\n')
+      // What berth itself offers inside is not asked of the proxy.
+      expect((await look(`${info.base_url}/_berth/health`)).stdout).toContain('"status":"ok"')
+    },
+    60_000,
+  )
 
   test.skipIf(browserPath === null)(
     'the page of a server in the dashboard says what it is and of which image',
@@ -127,7 +179,7 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     )
     expect(stdout).toMatch(/^✓ docker +works, and is used$/m)
     expect(stdout).toMatch(new RegExp(`^✓ image +berth-server:${info.version}$`, 'm'))
-    expect(stdout).toMatch(/^✓ network +own, nothing outside$/m)
+    expect(stdout).toMatch(/^✓ network +own, outbound by proxy$/m)
     expect(stdout).toMatch(/^✓ Python +3\.\d+\.\d+ \(of the image\)$/m)
     expect(stdout).toMatch(/^– Go +the image has none$/m)
     expect(exitCode).toBe(0)

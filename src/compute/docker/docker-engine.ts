@@ -67,6 +67,7 @@ export class DockerEngine implements Engine {
   readonly name = 'docker'
   readonly carrier: 'attach' | 'exec'
   readonly limitsProcesses = true
+  readonly leadsOutside: boolean
   readonly #options: DockerEngineOptions
   readonly #client: DockerClient
   readonly #images: ServerImages
@@ -84,6 +85,7 @@ export class DockerEngine implements Engine {
     this.#options = options
     this.#client = client
     this.carrier = isLocal ? 'attach' : 'exec'
+    this.leadsOutside = options.network !== 'none'
     this.#images = new ServerImages({ client, pulls, name, version })
   }
 
@@ -92,11 +94,12 @@ export class DockerEngine implements Engine {
       await this.#client.ping()
       const { notes } = await this.#known()
       await this.#findNetwork()
-      const { network } = this.#options
       return {
         available: true,
         notes,
-        network: network === 'none' ? 'own, nothing outside' : `the network ${network} of the engine`,
+        network: this.leadsOutside
+          ? `the network ${this.#options.network} of the engine`
+          : 'own, outbound by proxy',
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
       }
     } catch (error) {

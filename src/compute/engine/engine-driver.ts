@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Connection } from '../../runtime/connection.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { once } from '../../runtime/once.ts'
 import { STAGED } from '../../storage/state.ts'
 import { holdsInodes } from '../../system/files.ts'
 import {
@@ -16,12 +17,13 @@ import {
   type ServerWish,
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
+import type { OutboundProxy } from '../local/network/outbound/proxy.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { ServerDirectories } from '../local/server-directories.ts'
 import { StagingArea } from '../local/staging.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
 import { RemoteWorkspace } from '../remote/workspace.ts'
-import { ComputeError, type Sandbox, type SandboxPaths } from '../sandbox.ts'
+import { ComputeError, type OutboundSettings, type Sandbox, type SandboxPaths } from '../sandbox.ts'
 import type { Workspace } from '../workspace.ts'
 import {
   CACHES_PATH,
@@ -64,6 +66,8 @@ export interface EngineDriverOptions {
   prepareCaches(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network, before its first command. */
   provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
+  /** What servers reach whose network leads nowhere, until something else is set for them; the internet by default. */
+  outbound?: OutboundSettings
 }
 
 /**
@@ -83,6 +87,10 @@ export class EngineDriver implements ComputeDriver {
   /** Why instances have ended of which nobody has asked, by id. */
   readonly #ends = new Map<string, string>()
   #watch: Disposable | null = null
+  readonly #commons = once(async () => {
+    const { RelayCommons } = await import('../local/network/outbound/relayed-server.ts')
+    return new RelayCommons()
+  })
 
   constructor(options: EngineDriverOptions) {
     const { engine, dataDir, ephemeral, image, leaseMs, logger } = options
@@ -100,6 +108,7 @@ export class EngineDriver implements ComputeDriver {
         new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
       prepareCaches: options.prepareCaches,
       provide: options.provide,
+      wayOut: (serverId, socketsOfBerth) => this.#wayOut(serverId, socketsOfBerth),
       begin: (name) => {
         this.#begun.add(name)
         this.#watchEnds()
@@ -346,6 +355,19 @@ export class EngineDriver implements ComputeDriver {
     throw new ComputeError(
       `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover ${server}.`,
     )
+  }
+
+  async #wayOut(
+    serverId: string,
+    socketsOfBerth: Readonly<Record<number, string>>,
+  ): Promise<OutboundProxy | null> {
+    const { engine, outbound = { mode: 'public', hosts: [] }, logger } = this.#options
+    if (engine.leadsOutside) return null
+    const { OutboundProxy } = await import('../local/network/outbound/proxy.ts')
+    return new OutboundProxy({
+      ...{ serverId, socketsOfBerth, logger, settings: outbound },
+      commons: await this.#commons(),
+    })
   }
 
   #environment(serverId: string): Record<string, string> {

@@ -6,6 +6,10 @@ import { within } from '../../runtime/wait.ts'
 import type { Limits } from '../driver.ts'
 import { DiskWatch } from '../local/disk-watch.ts'
 import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
+import type { ForwardTarget } from '../local/network/forward.ts'
+import type { OutboundProxy } from '../local/network/outbound/proxy.ts'
+import type { AcceptAtPort } from '../local/network/project-ports.ts'
+import { OUTBOUND_PORT, PROXY_ENVIRONMENT } from '../local/network/rules.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { serverMarkerOf } from '../local/server-directories.ts'
 import { LISTEN, STDIO, sandboxdArguments } from '../processes.ts'
@@ -72,6 +76,12 @@ export interface ServerContext {
   prepareCaches(serverId: string, caches: Workspace): Promise<void>
   /** Opens what berth provides inside a server's own network, before its first command. */
   provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
+  /**
+   * Makes the way out of a server; null if the network of servers leads outside by itself.
+   *
+   * @param socketsOfBerth the unix sockets of berth that the server is given, by port; filled before its first command
+   */
+  wayOut(serverId: string, socketsOfBerth: Readonly<Record<number, string>>): Promise<OutboundProxy | null>
   /** Notes an instance of this process before it is made. */
   begin(name: string): void
   /** Notes that an instance is gone. */
@@ -83,6 +93,9 @@ export interface ServerContext {
 /** An instance that runs. */
 interface Running {
   readonly sandbox: RemoteSandbox
+  readonly outbound: OutboundProxy | null
+  /** The unix sockets of berth that it is given, by port. */
+  readonly socketsOfBerth: Record<number, string>
   readonly limits: Limits
   readonly transport: FrameTransport
   /** See `EngineInstance.node`. */
@@ -132,14 +145,14 @@ export class EngineServer {
       if (running !== null && Bun.deepEquals(running.limits, limits)) {
         this.#keep(running)
         running.forFiles = false
-        await this.#prepare(running.sandbox)
+        await this.#prepare(running)
         return running.sandbox
       }
       if (running !== null) await untilUnused(running.sandbox)
       await running?.sandbox.stop()
-      const { sandbox } = await this.#run(limits, false)
-      await this.#prepare(sandbox)
-      return sandbox
+      const started = await this.#run(limits, false)
+      await this.#prepare(started)
+      return started.sandbox
     })
   }
 
@@ -180,14 +193,19 @@ export class EngineServer {
   }
 
   /** Prepares what a command may need. */
-  async #prepare(sandbox: RemoteSandbox): Promise<void> {
+  async #prepare({ sandbox, outbound, socketsOfBerth }: Running): Promise<void> {
     const { provide, logger } = this.#context
     const { server } = this.#handle
+    const forward = (port: number, target: ForwardTarget | AcceptAtPort): void =>
+      sandbox.forward(port, target, (error) =>
+        logger.warn('a port of berth is not reachable inside a server', { serverId: server, port, error }),
+      )
+    if (outbound !== null) forward(OUTBOUND_PORT, (_, socket) => outbound.accept(socket))
     await provide(server, {
-      forward: (port, target) =>
-        sandbox.forward(port, target, (error) =>
-          logger.warn('a port of berth is not reachable inside a server', { serverId: server, port, error }),
-        ),
+      forward(port, target) {
+        if ('unix' in target) socketsOfBerth[port] = target.unix
+        forward(port, target)
+      },
       acceptAtProjectPorts: (accept, ports) => sandbox.acceptAtProjectPorts(accept, ports),
     })
     await this.#prepareCaches(sandbox)
@@ -270,13 +288,15 @@ export class EngineServer {
     })
     const ended = context.endOf(instance.id)
     const transport = await this.#connect(instance)
+    const socketsOfBerth: Record<number, string> = {}
+    const outbound = await context.wayOut(server, socketsOfBerth)
     const sandbox = await RemoteSandbox.start({
       transport,
       keepAlive: null,
       configuration: {
         workspace: WORKSPACE_PATH,
         caches: CACHES_PATH,
-        env: context.environment(server),
+        env: { ...(outbound === null ? {} : PROXY_ENVIRONMENT), ...context.environment(server) },
         inherited: {
           except: [...Object.keys(SANDBOXD_ENVIRONMENT), ...(instance.variables ?? [])],
           path: IMAGE_PATH,
@@ -291,16 +311,21 @@ export class EngineServer {
       },
       tools: TOOLS_PATH,
       caches: CACHES_PATH,
-      network: { network: 'own', outboundControl: null },
+      network: { network: 'own', outboundControl: outbound },
       limits,
       memoryEnforcedBy: 'cgroup',
       whyEnded: () => this.#whyEnded(ended),
       remove: () => this.#remove(instance),
     })
-    const running: Running = { sandbox, limits, transport, node: instance.node, forFiles, timer: null }
+    const running: Running = {
+      ...{ sandbox, outbound, socketsOfBerth, limits, transport, forFiles },
+      node: instance.node,
+      timer: null,
+    }
     this.#running = running
     void sandbox.exited.then(() => {
       this.#keep(running)
+      outbound?.close()
       if (this.#running === running) this.#running = null
     })
     const watch = new DiskWatch({

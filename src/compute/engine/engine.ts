@@ -25,6 +25,9 @@ export interface Engine {
   /** Whether the kernel holds the number of an instance's processes; sandboxd has to otherwise. */
   readonly limitsProcesses: boolean
 
+  /** Whether the network of servers leads outside. Where it does not, berth gives them a way out over their sandboxd. */
+  readonly leadsOutside: boolean
+
   /** Tries whether the engine responds and what it can do. Never throws. */
   probe(): Promise<EngineProbe>
 
@@ -94,7 +97,7 @@ export class StorageLost extends ComputeError {
 export type EngineProbe =
   | {
       readonly available: true
-      /** The network of servers: none but their own loopback, or one that leads outside, in words of `Enforced`. */
+      /** The network of servers, in words of `Enforced`. */
       readonly network: string
       /** The mechanisms that enforce the limits, as `Enforced` names them. */
       readonly enforced: { readonly cpu: string; readonly memory: string; readonly processes: string }

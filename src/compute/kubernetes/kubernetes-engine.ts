@@ -108,6 +108,7 @@ export class KubernetesEngine implements Engine {
   readonly carrier = 'exec'
   // A pod has no such limit but one that its kubelet may have for all.
   readonly limitsProcesses = false
+  readonly leadsOutside = true
   readonly client: KubernetesClient
   readonly namespace: string
   readonly #access: ClusterAccess

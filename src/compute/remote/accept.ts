@@ -12,22 +12,23 @@ const WAITING = 4
 const RETRY_MS = 1_000
 
 /**
- * Passes connections from inside a server to one port of its loopback on to something that berth offers, until the sandbox
- * ends. It is sandboxd that listens there; it opens no connection to this machine.
+ * Passes connections from inside a server to one port of its loopback on to something that berth offers, or to a function
+ * that takes them, until the sandbox ends. It is sandboxd that listens there; it opens no connection to this machine.
  *
  * @throws CallError if a program of the server has the port, ComputeError when the sandbox has ended
  */
 export async function acceptFor(
   client: Pick<SandboxdClient, 'call'>,
   port: number,
-  target: ForwardTarget,
+  target: ForwardTarget | AcceptAtPort,
 ): Promise<never> {
   const open = new Set<Promise<void>>()
   const next = async (): Promise<never> => {
     for (;;) {
       const call = client.call('accept', { port })
       await call.result
-      const passing = pass(call, target).finally(() => open.delete(passing))
+      const served = typeof target === 'function' ? serve(call, port, target) : pass(call, target)
+      const passing = served.finally(() => open.delete(passing))
       open.add(passing)
       if (open.size >= MAX_FORWARDED) await Promise.race(open)
     }
@@ -84,7 +85,7 @@ export async function acceptAtPorts(
   return await Promise.race(Array.from({ length: WAITING }, next))
 }
 
-/** Serves a connection inside the server at a port of a project. */
+/** Serves a connection inside the server by a function that takes it. */
 async function serve(
   call: ReturnType<SandboxdClient['call']>,
   port: number,
@@ -93,6 +94,7 @@ async function serve(
   let taken: AcceptedConnection | null = null
   const connection = new CalledConnection(call, {
     data: (chunk) => taken?.data(chunk),
+    ended: () => (taken?.ended === undefined ? connection.end() : taken.ended()),
     drain: () => taken?.drain(),
     closed: (failed) => taken?.closed(failed),
   })

@@ -99,10 +99,14 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
    * Makes something that berth offers reachable at a port of the server's own loopback. Does nothing if it is already, or if
    * the network is shared.
    *
-   * @param target that port of this machine's loopback by default
+   * @param target that port of this machine's loopback by default; or what takes the connections
    * @param failed called if a program of the server has the port
    */
-  forward(port: number, target: ForwardTarget = { port }, failed: (error: unknown) => void = () => {}): void {
+  forward(
+    port: number,
+    target: ForwardTarget | AcceptAtPort = { port },
+    failed: (error: unknown) => void = () => {},
+  ): void {
     if (this.network === 'shared' || this.#forwarded.has(port)) return
     this.#forwarded.add(port)
     void acceptFor(this.sandboxd, port, target).catch((error) => {

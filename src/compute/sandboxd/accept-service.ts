@@ -1,5 +1,5 @@
 import type { ServedCall } from './call-stream.ts'
-import { SocketJoin } from './socket-join.ts'
+import { ServiceError, SocketJoin } from './socket-join.ts'
 
 /** Connections that wait for berth to take them, of each `AcceptingPorts`; each takes a descriptor. @bound program */
 const MOST_WAITING = 256
@@ -22,6 +22,7 @@ class AcceptingPorts {
     const socket: Bun.SocketHandler<Accepted> = {
       open: (socket) => this.#accept(socket),
       data: (socket, chunk) => socket.data.join?.receive(socket, chunk),
+      end: ({ data }) => data.join?.end(),
       drain: ({ data }) => data.join?.drain(),
       close: ({ data }, error) => data.join?.close(error),
       error: () => {},
@@ -95,11 +96,16 @@ export async function serveAccept({ input, stream, respond, over }: ServedCall):
   const socket = await portsOf(input.port).take(over)
   const join = new SocketJoin(stream)
   socket.data.join = join
-  over.addEventListener('abort', () => socket.terminate())
+  over.addEventListener('abort', () => {
+    // When both sides have ended, the last bytes may still be on their way to the program.
+    if (!stream.over) socket.terminate()
+  })
   respond({ port: socket.localPort })
   const running = join.run(socket)
   socket.resume()
   await running
+  // What berth was told before is only that the program sends no more.
+  if (join.hasEnded && !stream.over) throw new ServiceError('reset', 'The program has closed the connection.')
 }
 
 /** @throws the system's error if a program of the server has the port */

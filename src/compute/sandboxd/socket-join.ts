@@ -23,6 +23,7 @@ export class SocketJoin {
   /** Bytes of the socket that the other end has no room for yet. */
   #sending: Promise<void> | null = null
   #onDrain = (): void => {}
+  #hasEnded = false
 
   constructor(stream: CallStream) {
     this.#stream = stream
@@ -78,6 +79,18 @@ export class SocketJoin {
   /** Notes that the socket takes more bytes. */
   drain(): void {
     this.#onDrain()
+  }
+
+  /** Whether the socket has ended before it was closed. */
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** Notes that nothing more comes from the socket, which may still be written to. */
+  end(): void {
+    this.#hasEnded = true
+    if (this.#sending === null) this.#stream.end()
+    else void this.#sending.then(() => this.#stream.end()).catch(() => {})
   }
 
   /** Notes that the socket is closed. @param error set if it was reset */

@@ -15,7 +15,7 @@ export interface ServerNetworkState {
   readonly settings: OutboundSettings
   /** Ports of this machine's loopback that the server reaches at the same port of its own. */
   readonly machinePorts: readonly number[]
-  /** Whether the settings hold; null while the server sleeps. They do not if it shares this machine's network. */
+  /** Whether the settings hold; null while the server sleeps. They do not if berth has no control of its network. */
   readonly enforced: boolean | null
   readonly refused: readonly RefusedDestination[]
 }

@@ -308,7 +308,7 @@ async function causeFault(
   }
   if (kind === 'network' && sandbox.outboundControl === null) {
     throw badRequest(
-      "The server shares this machine's network, of which berth disturbs nothing. `berth doctor` shows what a network of its own needs.",
+      "The server shares this machine's network, or has one of an engine that leads outside, of which berth disturbs nothing. `berth doctor` shows what another needs.",
     )
   }
   const faults = await sandbox.openFaults()

@@ -35,7 +35,8 @@ const ShownNetwork = t.Object(
       description: "Ports of this machine's loopback that the server reaches at the same port of its own.",
     }),
     enforced: t.Nullable(t.Boolean(), {
-      description: "False if the server shares this machine's network; null while it sleeps.",
+      description:
+        "False if the server shares this machine's network, or has one of an engine that leads outside; null while it sleeps.",
     }),
     refused: t.Array(RefusedConnection, {
       description: 'What was refused since the last start or change, the newest last.',

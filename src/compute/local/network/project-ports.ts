@@ -9,7 +9,10 @@ export interface ProjectPorts {
 }
 
 /** Receives the events of an accepted connection. */
-export type AcceptedConnection = Omit<DialHandlers, 'opened'>
+export interface AcceptedConnection extends Omit<DialHandlers, 'opened'> {
+  /** Called when the program sends no more. It may still read; the connection ends with `end`. Missing: it ends now. */
+  ended?(): void
+}
 
 /** A connection of a program of a server. A `Bun.Socket` is one. */
 export interface ProgramSocket extends DialedConnection {

@@ -1,17 +1,9 @@
 import { closeSync } from 'node:fs'
 import type { Logger } from '../../../../runtime/logger.ts'
-import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import { loadLibc } from '../../../../system/calls.ts'
-import type { NetworkFault, OutboundControl, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
+import type { NetworkFault, OutboundControl, OutboundSettings } from '../../../sandbox.ts'
 import type { FromRelay, RelayedSocket, ToRelay } from './messages.ts'
-
-/** Refused destinations that are kept of a server. @bound program */
-const MOST_REFUSED = 100
-
-/** Milliseconds in which a destination is logged once, and the destinations of a server that are logged in them. */
-const LOG_PERIOD_MS = 60_000
-/** @bound program */
-const MOST_LOGGED = 20
+import { Refusals } from './refusals.ts'
 
 /** Milliseconds to wait for the Worker's word of what was refused. */
 const SYNC_PATIENCE_MS = 250
@@ -70,13 +62,9 @@ export class OutboundRelay {
       settings,
       socketsOfBerth,
       duplicate: this.#duplicate,
+      logger: this.#options.logger,
       post: (message) => this.#worker?.postMessage({ ...message, server } as ToRelay),
       onClosed: () => this.#servers.delete(server),
-    })
-    const logged = new OncePerPeriod(LOG_PERIOD_MS, MOST_LOGGED)
-    outbound.subscribe((refused) => {
-      if (!logged.admits(refused.destination)) return
-      this.#options.logger.warn('a server may not reach this', { serverId, ...refused })
     })
     this.#servers.set(server, outbound)
     try {
@@ -143,16 +131,15 @@ interface RelayedOutboundOptions {
   settings: OutboundSettings
   socketsOfBerth: Readonly<Record<number, string>>
   duplicate(fd: number): number
+  logger: Logger
   post(message: Message): void
   onClosed(): void
 }
 
 /** The way out of one server. */
-export class RelayedOutbound implements OutboundControl {
+export class RelayedOutbound extends Refusals implements OutboundControl {
   readonly #options: RelayedOutboundOptions
-  readonly #listeners = new Set<(refused: RefusedDestination) => void>()
   readonly #unconfirmed: PromiseWithResolvers<void>[] = []
-  readonly #refused = new Map<string, RefusedDestination>()
   #settings: OutboundSettings
   #fault: NetworkFault | null = null
   #failure: Error | null = null
@@ -160,6 +147,7 @@ export class RelayedOutbound implements OutboundControl {
   #closing: Promise<void> | null = null
 
   constructor(options: RelayedOutboundOptions) {
+    super(options.serverId, options.logger)
     this.#options = options
     this.#settings = options.settings
   }
@@ -195,22 +183,13 @@ export class RelayedOutbound implements OutboundControl {
 
   async apply(settings: OutboundSettings): Promise<void> {
     this.#settings = settings
-    this.#refused.clear()
+    this.forget()
     await this.request({ kind: 'settings', settings })
   }
 
   async disturb(fault: NetworkFault | null): Promise<void> {
     this.#fault = fault
     await this.request({ kind: 'fault', fault })
-  }
-
-  get refused(): readonly RefusedDestination[] {
-    return [...this.#refused.values()]
-  }
-
-  subscribe(listener: (refused: RefusedDestination) => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
   }
 
   async reported(): Promise<void> {
@@ -248,15 +227,7 @@ export class RelayedOutbound implements OutboundControl {
       return
     }
     const { destination, reason, remedy } = message
-    this.#refused.delete(destination)
-    this.#refused.set(destination, { destination, reason, remedy })
-    if (this.#refused.size > MOST_REFUSED) {
-      for (const [oldest] of this.#refused) {
-        this.#refused.delete(oldest)
-        break
-      }
-    }
-    for (const listener of this.#listeners) listener({ destination, reason, remedy })
+    this.note({ destination, reason, remedy })
   }
 
   /** The relay has ended. */

@@ -1,6 +1,8 @@
-import type { NameResolver } from '../../../../runtime/name-resolver.ts'
+import { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
+import { processes } from '../../../../system/processes.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
+import type { AcceptedConnection } from '../project-ports.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
@@ -24,17 +26,43 @@ const ATTEMPT_MS = 250
 /** Queries of one server that are answered at a time. @bound program */
 const MOST_QUERIES = 500
 
-/** What a relayed server shares with the others. */
-interface RelayCommons {
+/** Connections of all servers, if the limit of this process's descriptors cannot be read. */
+const DEFAULT_CONNECTIONS = 1_000
+
+/** Share of the process's descriptors that connections may take; each takes two. */
+const DESCRIPTOR_SHARE = 0.5
+
+/** Connections that one server may have; and a server leaves most of the room to the others. */
+const SERVER_CONNECTIONS = 2_000
+const SERVER_SHARE = 0.25
+
+/** What relayed servers share. */
+export class RelayCommons {
   readonly originalDestination: OriginalDestination
-  readonly resolver: NameResolver
+  readonly resolver = new NameResolver()
   /** Connections that one server may have. */
   readonly mostConnections: number
-  /** Takes the room of one connection, and returns a function that gives it back; null if there is none. */
-  readonly admit: () => (() => void) | null
-}
+  readonly #most: number
+  #connections = 0
 
-type Socket = Bun.Socket<OutboundConnection>
+  /** @param originalDestination returns null for each connection if nothing is redirected */
+  constructor(originalDestination: OriginalDestination = () => null) {
+    const limit = processes.maxOpenFiles()
+    this.originalDestination = originalDestination
+    // What else berth has open needs descriptors, too.
+    this.#most = limit === null ? DEFAULT_CONNECTIONS : Math.floor((limit * DESCRIPTOR_SHARE) / 2)
+    this.mostConnections = Math.min(SERVER_CONNECTIONS, Math.ceil(this.#most * SERVER_SHARE))
+  }
+
+  /** Takes the room of one connection, and returns a function that gives it back; null if there is none. */
+  readonly admit = (): (() => void) | null => {
+    if (this.#connections >= this.#most) return null
+    this.#connections += 1
+    return () => {
+      this.#connections -= 1
+    }
+  }
+}
 
 /** What leaves one server: connections, requests to the proxy and look-ups of names. */
 export class RelayedServer {
@@ -78,15 +106,35 @@ export class RelayedServer {
       fd,
       allowHalfOpen: true,
       socket: {
-        open: (socket) => (purpose === 'machine' ? this.#toMachine(socket, port) : this.#accept(socket)),
-        data: (socket, bytes) => receive(socket, bytes),
-        end: (socket) => receive(socket, null),
+        open: (socket) => {
+          const connection = this.#begin(socket)
+          if (connection === null) return
+          socket.data = connection
+          socket.setNoDelay(true)
+          if (purpose === 'machine') this.#toMachine(connection, port)
+          else this.#accept(connection, socket.fd)
+        },
+        data: ({ data }, bytes) => receive(data, bytes),
+        end: ({ data }) => receive(data, null),
         drain: (socket) => socket.data?.tunnel.drain(),
         close: (socket, error) => socket.data?.tunnel.insideClosed(error !== undefined),
         error: (socket) => socket.data?.tunnel.cut(),
       },
     })
     this.#stops.push(() => listener.stop())
+  }
+
+  /** Serves a connection of a program as an HTTP proxy. Returns null, and it is reset, if the server has too many. */
+  proxy(socket: TunnelSocket): AcceptedConnection | null {
+    const connection = this.#begin(socket)
+    if (connection === null) return null
+    this.#serveProxy(connection)
+    return {
+      data: (bytes) => receive(connection, bytes),
+      ended: () => receive(connection, null),
+      drain: () => connection.tunnel.drain(),
+      closed: (failed) => connection.tunnel.insideClosed(failed),
+    }
   }
 
   /** Changes what the server may reach. Cuts the connections that it no longer may have. */
@@ -139,18 +187,19 @@ export class RelayedServer {
     this.#stops.push(() => socket.close())
   }
 
-  #accept(socket: Socket): void {
-    const connection = this.#begin(socket)
-    if (connection === null) return
-    const original = this.#commons.originalDestination(socket.fd)
+  #accept(connection: OutboundConnection, fd: number): void {
+    const original = this.#commons.originalDestination(fd)
     // Nothing redirects loopback, so that a connection to it is one to the proxy.
-    if (original === null || /^(?:127\.|::1$)/.test(original.address)) {
-      serveProxy(connection, {
-        lookUp: (host, port) => this.#lookUpHost(host, port),
-        connect: (destinations, head) => this.#connect(connection, destinations, { head }),
-      })
-    } else if (original.port === DNS_PORT) serveDns(connection, (query) => this.#answer(query, true))
+    if (original === null || /^(?:127\.|::1$)/.test(original.address)) this.#serveProxy(connection)
+    else if (original.port === DNS_PORT) serveDns(connection, (query) => this.#answer(query, true))
     else this.#connect(connection, this.#redirectedTo(original), null)
+  }
+
+  #serveProxy(connection: OutboundConnection): void {
+    serveProxy(connection, {
+      lookUp: (host, port) => this.#lookUpHost(host, port),
+      connect: (destinations, head) => this.#connect(connection, destinations, { head }),
+    })
   }
 
   /**
@@ -169,27 +218,24 @@ export class RelayedServer {
   }
 
   /** Hands a service of this machine into the server. */
-  #toMachine(socket: Socket, port: number): void {
-    const { tunnel } = this.#begin(socket) ?? {}
-    tunnel?.dial({ hostname: '127.0.0.1', port }, () => tunnel.dial({ hostname: '::1', port }))
+  #toMachine({ tunnel }: OutboundConnection, port: number): void {
+    tunnel.dial({ hostname: '127.0.0.1', port }, () => tunnel.dial({ hostname: '::1', port }))
   }
 
-  #begin(socket: Socket): OutboundConnection | null {
+  #begin(socket: TunnelSocket): OutboundConnection | null {
     const { admit, mostConnections } = this.#commons
     const release = this.#connections.size < mostConnections ? admit() : null
     if (release === null) {
       socket.terminate()
       return null
     }
-    socket.setNoDelay(true)
-    const tunnel = new OutboundTunnel(socket as TunnelSocket, this.#waiting, () => {
+    const tunnel = new OutboundTunnel(socket, this.#waiting, () => {
       clearTimeout(connection.timer)
       connection.reader = null
       this.#connections.delete(connection)
       release()
     })
     const connection: OutboundConnection = { tunnel, destination: null, reader: null, timer: undefined }
-    socket.data = connection
     this.#connections.add(connection)
     return connection
   }
@@ -327,7 +373,7 @@ export class RelayedServer {
   }
 }
 
-function receive({ data: connection }: Socket, bytes: Buffer | null): void {
+function receive(connection: OutboundConnection | undefined, bytes: Buffer | null): void {
   if (connection === undefined) return
   if (connection.reader === null) connection.tunnel.receive(bytes)
   else connection.reader(bytes)

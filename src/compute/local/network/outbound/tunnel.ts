@@ -1,7 +1,8 @@
+import type { ProgramSocket } from '../project-ports.ts'
 import type { Disturbance } from './disturbance.ts'
 
-/** A TCP socket of a tunnel. */
-export type TunnelSocket = Bun.Socket<unknown>
+/** One side of a tunnel. */
+export type TunnelSocket = Omit<ProgramSocket, 'remoteAddress'>
 
 /** What a tunnel leads to. */
 type TunnelTarget = { readonly hostname: string; readonly port: number } | { readonly unix: string }
@@ -222,7 +223,7 @@ export class OutboundTunnel {
    * again before a connection is open, the first one that opens is used.
    */
   dial(target: TunnelTarget, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
-    const open = (socket: TunnelSocket): void => {
+    const open = (socket: Bun.Socket<unknown>): void => {
       if (this.#closed || this.#outside !== null) return void socket.terminate()
       this.#outside = socket
       socket.setNoDelay(true)
