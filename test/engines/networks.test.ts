@@ -35,12 +35,13 @@ function lacks(kind: 'docker' | 'podman'): boolean {
 }
 
 describe.skipIf(lacks('docker'))('a network of servers', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'berth-networks-'))
+  let directory: string
   let rig: EngineRig
   let outside: Bun.Subprocess
   const spawned: Bun.Subprocess[] = []
 
   beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'berth-networks-'))
     rig = await EngineRig.start('docker')
     await rig.prepare()
     // Another machine, to which the engine's has a wire.
@@ -64,7 +65,7 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
       child?.kill()
       await child?.exited
     }
-    await rig[Symbol.asyncDispose]()
+    await rig?.[Symbol.asyncDispose]()
     rmSync(directory, { recursive: true, force: true })
   }, 60_000)
 

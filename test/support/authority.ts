@@ -12,8 +12,8 @@ export interface Identity {
 export interface Authority {
   /** Its certificate, as PEM. */
   ca: string
-  /** Issues a certificate, valid for a day. @param names such as `DNS:hooks.test` or `IP:127.0.0.1` */
-  issue(names: string): Identity
+  /** Issues a certificate. @param names such as `DNS:hooks.test` or `IP:127.0.0.1` @param days until it expires, which may be over */
+  issue(names: string, days?: number): Identity
 }
 
 /** Makes an authority with the openssl of this machine. */
@@ -37,7 +37,7 @@ export function makeAuthority(): Authority {
   const caKey = folder.read('ca.key')
   return {
     ca,
-    issue(names) {
+    issue(names, days = 1) {
       using folder = temporaryFolder()
       writeFileSync(join(folder.path, 'ca.pem'), ca)
       writeFileSync(join(folder.path, 'ca.key'), caKey)
@@ -67,7 +67,7 @@ export function makeAuthority(): Authority {
         '-out',
         'cert',
         '-days',
-        '1',
+        String(days),
         '-extfile',
         'names',
       )

@@ -10,6 +10,7 @@ import { EngineRefusal, orMissing } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { Endpoint, EngineTls } from './address.ts'
 import { HijackedTransport } from './hijacked-transport.ts'
+import { tlsReason } from './tls-reason.ts'
 
 /** The newest version of the Docker Engine API whose documentation this was written from, and the oldest that does. */
 const NEWEST_API = '1.48'
@@ -272,8 +273,8 @@ export class DockerClient {
         return 'its socket does not exist. Start the engine (for Docker: "sudo systemctl start docker"), or name another with --engine.'
       }
     }
-    if (/certificate|CERT|TLS|SSL/.test(`${codeOf(error)} ${messageOf(error)}`))
-      return `its certificate or that of berth was refused (${messageOf(error)}). Name the directory with ca.pem, cert.pem and key.pem with --engine-tls.`
+    const refused = this.#tls && tlsReason(error, this.#tls)
+    if (refused !== null) return refused
     const reason = plainReason(error)
     return `${reason}. ${reason === SILENT ? 'Restart' : 'Start'} the engine, or name another with --engine.`
   }
