@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
+import type { EngineConfig } from '../../config/compute.ts'
 import { StartupError } from '../../errors.ts'
+import { homeDirectory } from '../../runtime/home-directory.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { fieldsOf, fieldsOfJson } from '../../runtime/is-object.ts'
 
@@ -34,62 +36,51 @@ export interface EngineTls {
 /** An engine that was found. */
 export interface FoundEngine {
   readonly address: EngineAddress
-  /** What named it, for messages, such as `DOCKER_HOST`. */
-  readonly source: string
   /** Absolute path of the directory with its certificates; null for none. */
   readonly tlsDirectory: string | null
 }
 
-/** What says where an engine is. */
-interface AddressSources {
-  /** The value of `--engine`; null if it is not set. */
-  readonly configured: string | null
-  readonly tlsDirectory: string | null
-  /** The environment of berth. */
-  readonly variables: Readonly<Record<string, string | undefined>>
-  /** Absolute path of the person's home directory. */
-  readonly home: string
-  /** Numeric id of the user of berth; null if the system has none. */
-  readonly uid: number | null
-}
+/** Environment variables. */
+type Variables = Readonly<Record<string, string | undefined>>
 
-/** The port of an engine without TLS, and of one with TLS. */
+/** The usual port of an engine without TLS. */
 const PLAIN_PORT = 2375
-const TLS_PORT = 2376
 
-/** The socket of an engine on a machine that ssh leads to. */
-const REMOTE_SOCKET = '/var/run/docker.sock'
+/** The usual socket of an engine, here and on a machine that ssh leads to. */
+const DOCKER_SOCKET = '/var/run/docker.sock'
 
 /**
  * Returns the engine that a person has named: `--engine`, `DOCKER_HOST`, the current context of the docker command; without
- * those, the first socket of this machine that exists. Throws `StartupError` if the address is none or there is none.
+ * those, the first socket of this machine that exists. Throws `StartupError` for an address that is none.
+ *
+ * @param variables the environment of berth
  */
-export function findEngine(sources: AddressSources): FoundEngine {
-  const { configured, tlsDirectory, variables } = sources
-  const directory = tlsDirectory ?? variables.DOCKER_CERT_PATH ?? null
-  if (configured !== null)
-    return { address: parseEngineAddress(configured), source: '--engine', tlsDirectory: directory }
-  const host = variables.DOCKER_HOST
-  if (host) return { address: parseEngineAddress(host), source: 'DOCKER_HOST', tlsDirectory: directory }
-  const context = currentContext(sources)
+export function findEngine(
+  { address, tlsDirectory }: Pick<EngineConfig, 'address' | 'tlsDirectory'>,
+  variables: Variables,
+): FoundEngine {
+  const home = homeDirectory() ?? '/'
+  const named = address ?? variables.DOCKER_HOST
+  if (named)
+    return {
+      address: parseEngineAddress(named),
+      tlsDirectory: tlsDirectory ?? variables.DOCKER_CERT_PATH ?? null,
+    }
+  const context = currentContext(variables, home)
   if (context !== null) return context
-  const path = localSockets(sources).find(existsSync) ?? '/var/run/docker.sock'
-  return { address: { kind: 'unix', path }, source: 'the usual place', tlsDirectory: null }
+  const path = localSockets(variables, home).find(existsSync) ?? DOCKER_SOCKET
+  return { address: { kind: 'unix', path }, tlsDirectory: null }
 }
 
 /** Returns the absolute paths of the sockets at which engines of this machine usually are, the likeliest first. */
-export function localSockets({
-  variables,
-  home,
-  uid,
-}: Pick<AddressSources, 'variables' | 'home' | 'uid'>): string[] {
-  const runtime = variables.XDG_RUNTIME_DIR ?? (uid === null ? null : `/run/user/${uid}`)
+function localSockets(variables: Variables, home: string): string[] {
+  const runtime = variables.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`
   return [
     join(home, '.docker/run/docker.sock'),
     join(home, '.orbstack/run/docker.sock'),
-    ...(runtime === null ? [] : [join(runtime, 'docker.sock')]),
-    '/var/run/docker.sock',
-    ...(runtime === null ? [] : [join(runtime, 'podman/podman.sock')]),
+    join(runtime, 'docker.sock'),
+    DOCKER_SOCKET,
+    join(runtime, 'podman/podman.sock'),
     '/run/podman/podman.sock',
     join(home, '.local/share/containers/podman/machine/podman.sock'),
     join(home, '.colima/default/docker.sock'),
@@ -97,25 +88,21 @@ export function localSockets({
 }
 
 /** Reads an engine's address. Throws `StartupError`, whose message shows no password. */
-export function parseEngineAddress(text: string): EngineAddress {
-  const scheme = /^([a-z]+):\/\//.exec(text)?.[1]
-  if (scheme === 'unix' && text.startsWith('unix:///'))
-    return { kind: 'unix', path: text.slice('unix://'.length) }
-  const url = scheme === undefined || !URL.canParse(text) ? null : new URL(text)
-  if (url !== null && url.password !== '')
+function parseEngineAddress(text: string): EngineAddress {
+  if (text.startsWith('unix:///')) return { kind: 'unix', path: text.slice('unix://'.length) }
+  const { protocol, username, password, hostname, port, pathname } = URL.parse(text) ?? {}
+  if (password)
     throw new StartupError(
       "The engine's address has a password in it, which other users of this machine could see. Use a key of ssh, or certificates with --engine-tls.",
     )
-  const host = url?.hostname.replace(/^\[(.*)\]$/, '$1') ?? ''
-  if (url !== null && host !== '') {
-    const port = url.port === '' ? null : Number(url.port)
-    if (scheme === 'tcp' && url.username === '' && (url.pathname === '' || url.pathname === '/'))
-      return { kind: 'tcp', host, port: port ?? PLAIN_PORT }
-    if (scheme === 'ssh') {
-      const socket = url.pathname.length > 1 ? url.pathname : REMOTE_SOCKET
-      return { kind: 'ssh', user: url.username || null, host, port, socket }
+  const host = hostname?.replace(/^\[(.*)\]$/, '$1')
+  if (host && protocol === 'tcp:' && username === '' && (pathname === '' || pathname === '/'))
+    return { kind: 'tcp', host, port: Number(port || PLAIN_PORT) }
+  if (host && protocol === 'ssh:')
+    return {
+      ...{ kind: 'ssh', host, user: username || null, port: port ? Number(port) : null },
+      socket: pathname && pathname !== '/' ? pathname : DOCKER_SOCKET,
     }
-  }
   throw new StartupError(
     `The engine's address is not one: ${text.replace(/\/\/[^/@]*@/, '//***@')}. Use unix:///PATH, tcp://HOST:PORT or ssh://[USER@]HOST[:PORT].`,
   )
@@ -124,12 +111,15 @@ export function parseEngineAddress(text: string): EngineAddress {
 /** Returns an address as a person writes it. */
 export function describeAddress(address: EngineAddress): string {
   if (address.kind === 'unix') return `unix://${address.path}`
-  const host = address.host.includes(':') ? `[${address.host}]` : address.host
-  if (address.kind === 'tcp') return `tcp://${host}:${address.port}`
+  if (address.kind === 'tcp') return `tcp://${authorityOf(address)}`
   const user = address.user === null ? '' : `${address.user}@`
-  const socket = address.socket === REMOTE_SOCKET ? '' : address.socket
-  return `ssh://${user}${host}${address.port === null ? '' : `:${address.port}`}${socket}`
+  const socket = address.socket === DOCKER_SOCKET ? '' : address.socket
+  return `ssh://${user}${authorityOf(address)}${socket}`
 }
+
+/** Returns a host with its port as URLs have them. */
+export const authorityOf = ({ host, port }: { host: string; port: number | null }): string =>
+  `${host.includes(':') ? `[${host}]` : host}${port === null ? '' : `:${port}`}`
 
 /**
  * Reads the certificates for an address, if it needs any. Throws `StartupError` if they cannot be read, or if the address
@@ -152,7 +142,7 @@ export function tlsFor({ address, tlsDirectory }: FoundEngine, allowsPlain: bool
   }
   if (allowsPlain || isLoopback(address.host)) return null
   throw new StartupError(
-    `The engine at ${describeAddress(address)} would be controlled without encryption, and everyone who reaches it is root on its machine. Use ssh://HOST, or tcp://HOST:${TLS_PORT} with --engine-tls. --engine-insecure permits it all the same.`,
+    `The engine at ${describeAddress(address)} would be controlled without encryption, and everyone who reaches it is root on its machine. Use ssh://HOST, or tcp://HOST:2376 with --engine-tls. --engine-insecure permits it all the same.`,
   )
 }
 
@@ -160,7 +150,7 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 
 /** Returns the engine of the docker command's current context (docs.docker.com/engine/manage-resources/contexts); null for the default one. */
-function currentContext({ variables, home }: AddressSources): FoundEngine | null {
+function currentContext(variables: Variables, home: string): FoundEngine | null {
   const directory = variables.DOCKER_CONFIG ?? join(home, '.docker')
   // What is not JSON, the docker command reports.
   const readJson = (path: string): Record<string, unknown> =>
@@ -175,9 +165,5 @@ function currentContext({ variables, home }: AddressSources): FoundEngine | null
       `The docker command's context "${name}" has no address. Choose another with "docker context use", or name the engine with --engine.`,
     )
   const tls = join(directory, 'contexts/tls', hash, 'docker')
-  return {
-    address: parseEngineAddress(Host),
-    source: `the context ${name}`,
-    tlsDirectory: existsSync(tls) ? tls : null,
-  }
+  return { address: parseEngineAddress(Host), tlsDirectory: existsSync(tls) ? tls : null }
 }

@@ -8,13 +8,13 @@ import { Slots } from '../../runtime/slots.ts'
 import { orAborted } from '../../runtime/wait.ts'
 import { EngineRefusal, orMissing } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
-import type { Endpoint, EngineTls } from './address.ts'
+import { authorityOf, type Endpoint, type EngineTls } from './address.ts'
 import { HijackedTransport } from './hijacked-transport.ts'
 import { tlsReason } from './tls-reason.ts'
 
-/** The newest version of the Docker Engine API whose documentation this was written from, and the oldest that does. */
-const NEWEST_API = '1.48'
-const OLDEST_API = '1.40'
+/** The newest version 1.x of the Docker Engine API whose documentation this was written from, and the oldest that does. */
+const NEWEST_API = 48
+const OLDEST_API = 40
 
 /** Milliseconds for a response. A start of a container on a slow disk takes seconds. */
 const RESPONSE_MS = 120_000
@@ -64,6 +64,7 @@ export class DockerClient {
   readonly #tls: EngineTls | null
   /** What a person calls the engine, with its address. */
   readonly #name: string
+  readonly #url: string
   readonly #reach: () => Promise<void>
   readonly #slots = new Slots(AT_ONCE)
   #version: Promise<string> | null = null
@@ -79,6 +80,8 @@ export class DockerClient {
     tls: EngineTls | null,
     reach: () => Promise<void> = async () => {},
   ) {
+    const authority = endpoint.kind === 'unix' ? 'docker' : authorityOf(endpoint)
+    this.#url = `${tls === null ? 'http' : 'https'}://${authority}`
     this.#endpoint = endpoint
     this.#name = name
     this.#tls = tls
@@ -162,12 +165,13 @@ export class DockerClient {
 
   /** Returns the newest version that both know. */
   async #negotiate(): Promise<string> {
-    const theirs = (await this.ping()).headers.get('api-version') ?? OLDEST_API
-    if (compareVersions(theirs, OLDEST_API) < 0)
+    const theirs = (await this.ping()).headers.get('api-version') ?? `1.${OLDEST_API}`
+    const minor = Number(theirs.replace(/^1\./, ''))
+    if (minor < OLDEST_API)
       throw new ComputeError(
-        `${this.#name} speaks version ${theirs} of the Docker Engine API, and berth needs ${OLDEST_API} or later. Upgrade it.`,
+        `${this.#name} speaks version ${theirs} of the Docker Engine API, and berth needs 1.${OLDEST_API} or later. Upgrade it.`,
       )
-    return compareVersions(theirs, NEWEST_API) < 0 ? theirs : NEWEST_API
+    return `1.${Math.min(minor, NEWEST_API)}`
   }
 
   /**
@@ -202,15 +206,14 @@ export class DockerClient {
 
   async #fetch(method: Method, path: string, request: EngineRequest, late: AbortSignal): Promise<Response> {
     const { body, archive, signal } = request
-    const tls = this.#tls
-    return fetch(`${tls === null ? 'http' : 'https'}://${this.#authority}${path}`, {
+    return fetch(this.#url + path, {
       method,
       ...(body === undefined
         ? {}
         : { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
       ...(archive === undefined ? {} : { body: archive, headers: { 'Content-Type': 'application/x-tar' } }),
       ...(this.#endpoint.kind === 'unix' ? { unix: this.#endpoint.path } : {}),
-      ...(tls === null ? {} : { tls }),
+      ...(this.#tls && { tls: this.#tls }),
       signal: AbortSignal.any([late, ...(signal === undefined ? [] : [signal])]),
       keepalive: false,
       redirect: 'error',
@@ -221,13 +224,12 @@ export class DockerClient {
 
   /** Makes a request by node:http, which hands its connection over where the engine turns it into a stream. */
   async #upgrade(path: string, body: object | undefined, late: AbortSignal): Promise<HijackedTransport> {
-    const endpoint = this.#endpoint
     const content = body === undefined ? '' : JSON.stringify(body)
     const { promise, resolve, reject } = Promise.withResolvers<HijackedTransport>()
-    const request = (this.#tls === null ? http : https).request({
-      ...(endpoint.kind === 'unix' ? { socketPath: endpoint.path } : endpoint),
+    const request = (this.#tls === null ? http : https).request(this.#url + path, {
+      ...(this.#endpoint.kind === 'unix' && { socketPath: this.#endpoint.path }),
       ...this.#tls,
-      ...{ method: 'POST', path, agent: false },
+      ...{ method: 'POST', agent: false },
       headers: {
         ...{ Connection: 'Upgrade', Upgrade: 'tcp' },
         ...{ 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(content) },
@@ -248,12 +250,6 @@ export class DockerClient {
       request.destroy()
       throw error
     }
-  }
-
-  get #authority(): string {
-    const endpoint = this.#endpoint
-    if (endpoint.kind === 'unix') return 'docker'
-    return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`
   }
 
   #unreachable(error: unknown, reason = this.#reason(error)): EngineUnreachable {
@@ -293,9 +289,3 @@ const messageIn = (body: string): string =>
   String(fieldsOfJson(body).message ?? body)
     .trim()
     .slice(0, MAX_MESSAGE)
-
-function compareVersions(a: string, b: string): number {
-  const [ma = 0, na = 0] = a.split('.').map(Number)
-  const [mb = 0, nb = 0] = b.split('.').map(Number)
-  return ma - mb || na - nb
-}

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { ComputeConfig } from '../../config/compute.ts'
-import { homeDirectory } from '../../runtime/home-directory.ts'
 import { digestOf } from '../engine/names.ts'
 import type { OpenOptions, ReachableEngine } from '../engine/open.ts'
 import { describeAddress, findEngine, tlsFor } from './address.ts'
@@ -28,13 +27,7 @@ export function findClient(
   variables: Readonly<Record<string, string | undefined>>,
   directory: string,
 ): FoundClient {
-  const found = findEngine({
-    configured: settings.address,
-    tlsDirectory: settings.tlsDirectory,
-    variables,
-    home: homeDirectory() ?? '/',
-    uid: process.getuid?.() ?? null,
-  })
+  const found = findEngine(settings, variables)
   const { address } = found
   const name = `The engine at ${describeAddress(address)}`
   if (address.kind === 'ssh') {
