@@ -19,9 +19,9 @@ import { CARRIER_COMMAND } from '../processes.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport } from '../sandboxd/transport.ts'
 import type { DockerClient } from './client.ts'
-import { CONTAINER_LABELS, type ContainerSettings, cachesOf, containerSettings } from './container.ts'
+import { CONTAINER_LABELS, cachesOf, containerSettings } from './container.ts'
 import type { HijackedTransport } from './hijacked-transport.ts'
-import { ServerImages } from './server-images.ts'
+import { ServerImages, type ServerImagesOptions } from './server-images.ts'
 
 /** Milliseconds that a removal may take, and between two looks whether it has ended. */
 const REMOVAL_MS = 60_000
@@ -38,19 +38,12 @@ const BERTH_NETWORK = 'berth'
 const ENABLE_ICC = 'com.docker.network.bridge.enable_icc'
 
 /** The options of `DockerEngine`. */
-interface DockerEngineOptions {
-  client: DockerClient
-  /** What a person calls the engine, with its address. */
-  name: string
+interface DockerEngineOptions extends ServerImagesOptions {
   /** Whether a local Unix socket leads to it, which closes when either end is gone. */
   isLocal: boolean
-  /** The version of this berth. */
-  version: string
   /** `none`, `berth`, or the name of a network of the engine. */
   network: string
   runtime: string | null
-  /** Whether images that it lacks are pulled. */
-  pulls: boolean
   logger: Logger
 }
 
@@ -81,12 +74,11 @@ export class DockerEngine implements Engine {
   #making: Promise<string> | null = null
 
   constructor(options: DockerEngineOptions) {
-    const { client, isLocal, pulls, name, version } = options
     this.#options = options
-    this.#client = client
-    this.carrier = isLocal ? 'attach' : 'exec'
+    this.#client = options.client
+    this.carrier = options.isLocal ? 'attach' : 'exec'
     this.leadsOutside = options.network !== 'none'
-    this.#images = new ServerImages({ client, pulls, name, version })
+    this.#images = new ServerImages(options)
   }
 
   async probe(): Promise<EngineProbe> {
@@ -113,7 +105,7 @@ export class DockerEngine implements Engine {
   }
 
   removalOf(kind: 'instance' | 'storage', name: string): string {
-    return kind === 'instance' ? `docker rm -f ${name}` : `docker volume rm ${name} ${name}-caches`
+    return kind === 'instance' ? `docker rm -f ${name}` : `docker volume rm ${name} ${cachesOf(name)}`
   }
 
   hasImage(reference: string): Promise<boolean> {
@@ -135,7 +127,7 @@ export class DockerEngine implements Engine {
   removeStorage(name: string): Promise<void> {
     return this.#do(`remove the volume ${name}`, async () => {
       await this.#removeLeft()
-      for (const volume of [cachesOf(name), name]) await this.#untilGone('DELETE', `/volumes/${volume}`)
+      for (const volume of [cachesOf(name), name]) await this.#untilGone(`/volumes/${volume}`)
     })
   }
 
@@ -156,14 +148,7 @@ export class DockerEngine implements Engine {
       const network = found ?? (await this.#makeNetwork())
       const { runtime } = this.#options
       const tools = isOwn ? null : await this.#images.toolsVolume()
-      const settings: ContainerSettings = {
-        carrier: this.carrier,
-        isPodman,
-        network,
-        runtime,
-        processors,
-        tools,
-      }
+      const settings = { carrier: this.carrier, isPodman, network, runtime, processors, tools }
       await this.#removeLeft()
       const { name, labels } = spec
       let id = name
@@ -214,12 +199,11 @@ export class DockerEngine implements Engine {
         this.#client.json('GET', '/containers/json', { query: { all: '1', filters } }),
         this.#client.json('GET', '/volumes', { query: { filters } }).then(fieldsOf),
       ])
-      const volumes = new Map(
-        objectsOf(Volumes).map(({ Name, Labels }) => [
-          String(Name),
-          labelsFromText(CONTAINER_LABELS, Labels),
-        ]),
-      )
+      const volumes = objectsOf(Volumes).map(({ Name, Labels }) => ({
+        name: String(Name),
+        labels: labelsFromText(CONTAINER_LABELS, Labels),
+      }))
+      const ofCaches = new Set(volumes.map(({ name }) => cachesOf(name)))
       return {
         instances: objectsOf(containers).map(({ Id, Names, Labels }) => ({
           id: String(Id),
@@ -228,11 +212,7 @@ export class DockerEngine implements Engine {
           node: null,
         })),
         // That of the caches goes with the other one.
-        storages: [...volumes]
-          .filter(
-            ([name]) => !name.endsWith(cachesOf('')) || !volumes.has(name.slice(0, -cachesOf('').length)),
-          )
-          .map(([name, labels]) => ({ name, labels })),
+        storages: volumes.filter(({ name }) => !ofCaches.has(name)),
       }
     })
   }
@@ -282,13 +262,10 @@ export class DockerEngine implements Engine {
 
   #known(): Promise<EngineFacts> {
     if (!this.#isWatched) return this.#lookAt()
-    if (this.#facts === null) {
-      const facts = this.#lookAt()
-      this.#facts = facts
-      facts.catch(() => {
-        if (this.#facts === facts) this.#facts = null
-      })
-    }
+    this.#facts ??= this.#lookAt().catch((error: unknown) => {
+      this.#facts = null
+      throw error
+    })
     return this.#facts
   }
 
@@ -299,27 +276,17 @@ export class DockerEngine implements Engine {
     ])
     // Podman makes an id up for each response.
     const id = isPodman ? `podman:${digestOf(`${info.Name} ${info.DockerRootDir}`, 32)}` : String(info.ID)
-    const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : []
-    const lacks = (
-      [
-        ['MemoryLimit', 'memory'],
-        ['PidsLimit', 'processes'],
-        ['CpuCfsQuota', 'processors'],
-      ] as const
-    ).flatMap(([field, word]) => (info[field] === false ? [word] : []))
-    return {
-      id,
-      processors: Number(info.NCPU) || 1,
-      isPodman,
-      notes: [
-        ...(lacks.length === 0
-          ? []
-          : [`The engine does not limit ${lacks.join(', ')}: its kernel lacks the control groups for that.`]),
-        ...(options.some((option) => option.includes('seccomp'))
-          ? []
-          : ['The engine filters no system calls (seccomp), so servers reach more of its kernel.']),
-      ],
-    }
+    const lacks = Object.entries({ MemoryLimit: 'memory', PidsLimit: 'processes', CpuCfsQuota: 'processors' })
+      .filter(([field]) => info[field] === false)
+      .map(([, word]) => word)
+    const notes: string[] = []
+    if (lacks.length > 0)
+      notes.push(
+        `The engine does not limit ${lacks.join(', ')}: its kernel lacks the control groups for that.`,
+      )
+    if (!String(info.SecurityOptions).includes('seccomp'))
+      notes.push('The engine filters no system calls (seccomp), so servers reach more of its kernel.')
+    return { id, processors: Number(info.NCPU) || 1, isPodman, notes }
   }
 
   async #attach({ id }: EngineInstance): Promise<HijackedTransport> {
@@ -395,7 +362,7 @@ export class DockerEngine implements Engine {
 
   /** Removes a container. @param id or its name */
   #remove(id: string): Promise<void> {
-    return this.#untilGone('DELETE', `/containers/${id}`, { force: '1', v: '1' })
+    return this.#untilGone(`/containers/${id}`, { force: '1', v: '1' })
   }
 
   /** Removes what was begun when the engine went away. */
@@ -407,11 +374,11 @@ export class DockerEngine implements Engine {
   }
 
   /** Removes something; resolves when the engine does not have it any more. */
-  async #untilGone(method: 'DELETE', path: string, query?: Record<string, string>): Promise<void> {
+  async #untilGone(path: string, query: Record<string, string> = {}): Promise<void> {
     const until = performance.now() + REMOVAL_MS
     for (;;) {
       try {
-        await this.#client.send(method, path, { ...(query && { query }) })
+        await this.#client.send('DELETE', path, { query })
         // Podman says so before a container that removes itself is gone.
         if ((await this.#client.find(path + (path.startsWith('/containers') ? '/json' : ''))) === null) return
       } catch (error) {

@@ -7,7 +7,7 @@ import { EXECUTABLE_HEAD, executableSystem } from '../../runtime/executable-syst
 import { ifPresent } from '../../runtime/if-present.ts'
 import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { EXECUTABLE_PATH, SERVER_USER } from '../engine/engine.ts'
-import { ownImage } from '../engine/names.ts'
+import { digestOf, ownImage } from '../engine/names.ts'
 import { orMissing } from '../engine/refusal.ts'
 import { serverLayer } from '../engine/server-layer.ts'
 import type { DockerClient } from './client.ts'
@@ -27,17 +27,8 @@ const BASES = [
 /** Packages of Debian in a root that is made here, with those that they need. Python with its library, for apps. */
 const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3', 'python3-venv', 'util-linux']
 
-/** Changes when such a root is made in another way. */
-const ROOT_VERSION = 1
-
 /** What of such a root is emptied. */
 const UNUSED = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
-
-/** Returns the image of such a root, which is named by what it is made of. Podman takes no other tag for it. */
-function debianRoot(suite: string): string {
-  const made = new Bun.CryptoHasher('sha256').update([ROOT_VERSION, ...PACKAGES].join()).digest('hex')
-  return `berth-base-${suite}-${made.slice(0, 8)}:latest`
-}
 
 /** Milliseconds that debootstrap may take: it loads a hundred packages. */
 const DEBOOTSTRAP_MS = 900_000
@@ -71,7 +62,7 @@ export interface EngineMeans {
 }
 
 /** The options of `prepareEngine`. */
-interface EngineOptions extends EngineMeans, Pick<PrepareOptions, 'base' | 'pulls' | 'report'> {
+interface EngineOptions extends EngineMeans, Omit<PrepareOptions, 'client' | 'name' | 'executable'> {
   /** Path of berth's executable for the engine's system; null if this berth is none. */
   executable: string | null
   /** Path of a file with the image, which is loaded instead; null for none. */
@@ -88,14 +79,9 @@ interface EngineDescription {
 }
 
 /** Describes the engine that a person means. Throws `StartupError`, `ComputeError`. */
-export async function describeEngine({
-  config,
-  variables,
-  directory,
-  version,
-}: EngineMeans): Promise<EngineDescription> {
-  const { client, name } = findClient(config, variables, directory)
-  const image = ownImage(version)
+export async function describeEngine(means: EngineMeans): Promise<EngineDescription> {
+  const { client, name } = findClient(means.config, means.variables, means.directory)
+  const image = ownImage(means.version)
   return onDocker(name, 'describe itself', async () => {
     const { description, platform } = await describe(client)
     return { name, description, platform, image, hasImage: (await findImage(client, image)) !== null }
@@ -110,20 +96,15 @@ export async function describeEngine({
  * @throws ComputeError
  */
 export async function prepareEngine(options: EngineOptions): Promise<{ image: string; engine: string }> {
-  const { config, variables, directory, executable, image, version, report } = options
+  const { config, variables, directory, version } = options
   const { client, name } = findClient(config, variables, directory)
   return onDocker(name, 'make the image', async () => {
-    if (image !== null) {
-      report(`Loading ${image}.`)
-      await loadImage(client, image)
-      if ((await findImage(client, ownImage(version))) === null)
-        throw new StartupError(
-          `${image} has no ${ownImage(version)} in it. Take the image of berth ${version}.`,
-        )
-      return { image: ownImage(version), engine: name }
+    if (options.image !== null) await loadImage(client, options.image, options)
+    else {
+      const executable = await executableFor(client, options.executable)
+      await prepareImage({ ...options, client, name, executable })
     }
-    const file = await executableFor(client, executable)
-    return { image: await prepareImage({ ...options, client, name, executable: file }), engine: name }
+    return { image: ownImage(version), engine: name }
   })
 }
 
@@ -177,7 +158,7 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
     const found = { programs: await programsIn(client, container), users: await usersIn(client, container) }
     const archive = serverLayer(options.executable, found)
     await client.send('PUT', `${container}/archive`, { query: { path: '/' }, archive, timeoutMs: null })
-    const [repo, tag] = reference.split(':') as [string, string]
+    const [repo = '', tag = ''] = reference.split(':')
     await client.send('POST', '/commit', {
       query: { container: id, repo, tag },
       body: {
@@ -195,11 +176,19 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
   return reference
 }
 
-/** Loads images from the file of `docker save`. Throws `StartupError` if it cannot be read. */
-async function loadImage(client: DockerClient, file: string): Promise<void> {
+/** Loads berth's own image from the file of `docker save`. Throws `StartupError` if it is not in there. */
+async function loadImage(
+  client: DockerClient,
+  file: string,
+  { version, report }: Pick<PrepareOptions, 'version' | 'report'>,
+): Promise<void> {
+  report(`Loading ${file}.`)
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true)
     throw new StartupError(`There is no file ${file}. Name the image's archive of a release with --image.`)
   await client.send('POST', '/images/load', { archive: Bun.file(file), timeoutMs: null })
+  const image = ownImage(version)
+  if ((await findImage(client, image)) === null)
+    throw new StartupError(`${file} has no ${image} in it. Take the image of berth ${version}.`)
 }
 
 /** Returns the image to build upon. */
@@ -214,7 +203,8 @@ async function findBase({ client, name, base, pulls, report }: PrepareOptions): 
   }
   if (base !== null) throw new StartupError(`${name} has no image ${base}. Pull it there, or add --pull.`)
   const suite = debianSuite()
-  const root = debianRoot(suite)
+  // Named by what it is made of. Podman takes no other tag for it.
+  const root = `berth-base-${suite}-${digestOf(PACKAGES.join(), 8)}:latest`
   if ((await findImage(client, root)) !== null) {
     report(`${root} is of an earlier preparation. To have it made of newer packages, remove it first.`)
     return root
@@ -244,13 +234,11 @@ async function importDebianRoot(client: DockerClient, suite: string, reference: 
   const path = join(directory, 'root')
   const options = ['--variant=minbase', `--include=${PACKAGES.join(',')}`]
   try {
-    const { exitCode, stdout } = await runHelper(['debootstrap', ...options, suite, path], {
-      timeoutMs: DEBOOTSTRAP_MS,
-    })
+    const command = ['debootstrap', ...options, suite, path] as const
+    const { exitCode, stdout } = await runHelper(command, { timeoutMs: DEBOOTSTRAP_MS })
+    const last = stdout.trimEnd().split('\n').at(-1)
     if (exitCode !== 0)
-      throw new StartupError(
-        `debootstrap failed: ${lastLine(stdout)} Read its log, or name a base with --base.`,
-      )
+      throw new StartupError(`debootstrap failed: ${last} Read its log, or name a base with --base.`)
     for (const name of UNUSED) rmSync(join(path, name), { recursive: true, force: true })
     mkdirSync(join(path, 'var/lib/apt/lists/partial'), { recursive: true })
     mkdirSync(join(path, 'var/cache/apt/archives/partial'), { recursive: true })
@@ -282,13 +270,11 @@ export async function importRootArchive(
 /** Returns which of `WRAPPED` are in an image, by a container of it. */
 async function programsIn(client: DockerClient, container: string): Promise<Set<string>> {
   const found = new Set<string>()
-  for (const program of WRAPPED)
-    for (const directory of PROGRAM_DIRECTORIES) {
+  for (const directory of PROGRAM_DIRECTORIES)
+    for (const program of WRAPPED) {
       const query = { path: `/${directory}/${program}` }
       const response = await orMissing(client.request('HEAD', `${container}/archive`, { query }))
-      if (response === null) continue
-      found.add(program)
-      break
+      if (response !== null) found.add(program)
     }
   return found
 }
@@ -303,5 +289,3 @@ async function usersIn(client: DockerClient, container: string): Promise<string>
   const [file] = (await new Bun.Archive(bytes).files()).values()
   return (await file?.text()) ?? USERS_OF_NONE
 }
-
-const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1) ?? ''

@@ -13,7 +13,7 @@ export const VERSION_LABEL = 'berth.version'
 const PULL_MS = 600_000
 
 /** The options of `ServerImages`. */
-interface ServerImagesOptions {
+export interface ServerImagesOptions {
   client: DockerClient
   /** What a person calls the engine, with its address. */
   name: string
