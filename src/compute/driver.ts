@@ -112,6 +112,8 @@ export function kindOf(driver: DriverName): { compute: ComputeName; isolation: I
 export interface FileLoss {
   /** Why, a sentence. */
   readonly cause: string
+  /** Whether that was seen. Of an engine that cannot be reached, or in whose place another is, only a person can know it. */
+  readonly isSeen: boolean
   /** What it has on its engine, which stays, each with the command by which a person removes it. */
   readonly left: readonly { readonly name: string; readonly remedy: string }[]
 }

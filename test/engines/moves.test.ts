@@ -204,4 +204,34 @@ describe.skipIf(missing !== null)('a server that is moved between this machine a
     expect(await volumes()).toEqual([])
     await end('SIGTERM')
   }, 120_000)
+
+  test('is not taken for lost because its engine is away or is another one, unless a person says so', async () => {
+    const there = await instance('away', 'docker')
+    const [kept, given] = await Promise.all(
+      [1, 2].map(async () => (await call(there, 'POST', '/servers')).body.id),
+    )
+    await exec(there, kept, MAKE)
+    const files = await exec(there, kept, LOOK)
+    const recover = async (info: KeyedInfo, id: string, query = '') => {
+      const { status, body } = await control(info, 'POST', `/servers/${id}/recover${query}`)
+      return [status, body.message ?? body.cause]
+    }
+
+    const here = await instance('away', 'local')
+    await rig.endDaemon('SIGTERM')
+    const away = expect.stringContaining(`unix://${rig.socket}`)
+    expect(await recover(here, kept)).toEqual([400, away])
+    expect((await recover(here, kept))[1]).toContain(`berth servers recover ${kept} --gone`)
+    expect(await recover(here, given, '?gone=true')).toEqual([200, away])
+    expect(await exec(here, given, 'ls -A')).toBe('')
+    await rig.startDaemon('other')
+    expect(await recover(here, kept)).toEqual([400, expect.stringContaining('on another engine')])
+    await rig.endDaemon('SIGTERM')
+    await rig.startDaemon()
+    expect(await recover(here, kept)).toEqual([400, expect.stringContaining('--to local')])
+
+    const again = await instance('away', 'docker')
+    expect(await exec(again, kept, LOOK)).toBe(files)
+    await end('SIGTERM')
+  }, 240_000)
 })

@@ -211,16 +211,18 @@ export const recoverServer = action({
   access: 'control',
   options: {
     from: textOption('FILE', 'fill them from an archive of export'),
+    gone: flag('say that its engine or cluster is gone for good'),
     yes: flag('do it without the question'),
   },
   help: `
 Refused while the node responds or the engine has its files. What is lost is
 said: all files, or what changed after the export. Nothing of the old ones is
-deleted: the command prints how to remove what is left.
+deleted: the command prints how to remove what is left. An engine or a cluster
+that cannot be reached, or is another one by now, takes --gone.
 
   berth servers recover shop --from shop.tar --yes
 `,
-  run: ({ session: { context }, options: { from, yes }, connect, server, print }) =>
+  run: ({ session: { context }, options: { from, gone, yes }, connect, server, print }) =>
     untilInterrupted(async (signal) => {
       const client = await connect()
       const serverId = await server()
@@ -233,6 +235,7 @@ deleted: the command prints how to remove what is left.
       using progress = new CopyProgress(context.stderr)
       const recovered = await client.call('control.servers.recover', {
         params: { serverId },
+        query: gone === true ? { gone: 'true' } : {},
         bytes: from === undefined ? undefined : await readArchive(from, context, progress),
         signal,
       })

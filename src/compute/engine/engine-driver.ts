@@ -208,14 +208,16 @@ export class EngineDriver implements ComputeDriver {
 
   async lossOf(handle: ServerHandle): Promise<FileLoss | null> {
     const ours = engineHandle(handle, this.name)
+    const { engine, name } = this.#options
+    if ((await engine.identify()) !== ours.engine)
+      return { cause: `They are on another engine than ${name}.`, isSeen: false, left: [] }
     const cause = await this.#causeOfLoss(ours)
-    return cause === null ? null : { cause, left: await this.#leftOf(ours) }
+    return cause === null ? null : { cause, isSeen: true, left: await this.#leftOf(ours) }
   }
 
   async #causeOfLoss(handle: EngineHandle): Promise<string | null> {
     const { engine, name } = this.#options
-    const { storage, server, engine: id } = handle
-    if ((await engine.identify()) !== id) return `They are on another engine than ${name}.`
+    const { storage, server } = handle
     if (!(await engine.hasStorage(storage))) return `${name} has no volume ${storage} any more.`
     const lost = await engine.lostNode?.({ owner: this.#notes.owner, server }, storage)
     if (typeof lost === 'string') return lost
@@ -229,9 +231,8 @@ export class EngineDriver implements ComputeDriver {
   }
 
   /** Lists what the engine has of a server. */
-  async #leftOf({ storage, server, engine: id }: EngineHandle): Promise<FileLoss['left']> {
+  async #leftOf({ storage, server }: EngineHandle): Promise<FileLoss['left']> {
     const { engine } = this.#options
-    if ((await engine.identify()) !== id) return []
     const { instances, storages } = await engine.list(this.#notes.owner)
     return [
       ...instances
@@ -353,7 +354,7 @@ export class EngineDriver implements ComputeDriver {
     const { engine, name } = this.#options
     if ((await engine.identify()) === id) return
     throw new ComputeError(
-      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover ${server}.`,
+      `The server's files are on another engine than ${name}, which is a different one from when the server was created. Start that engine again, or name it with --engine. If it is gone for good: berth servers recover ${server} --gone.`,
     )
   }
 

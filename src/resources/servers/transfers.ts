@@ -178,12 +178,13 @@ export class ServerTransfers {
   /**
    * Gives a server whose files are lost new ones: none, or those of an archive. What is left of the old ones stays.
    *
-   * @throws BerthError 400 if its files are there, or the archive is damaged or another server's; 404; ComputeError
+   * @param isGone whether a person says so of an engine or a cluster of which it cannot be seen
+   * @throws BerthError 400 if its files are there or may be, or the archive is damaged or another server's; 404; ComputeError
    */
-  recover(id: string, bytes: AsyncIterable<Uint8Array> | null): Promise<RecoveredServer> {
+  recover(id: string, bytes: AsyncIterable<Uint8Array> | null, isGone: boolean): Promise<RecoveredServer> {
     this.#row(id)
     return this.#moves.run('', () =>
-      this.#servers.lifecycle.turn(id, () => this.#recover(this.#row(id), bytes)),
+      this.#servers.lifecycle.turn(id, () => this.#recover(this.#row(id), bytes, isGone)),
     )
   }
 
@@ -247,12 +248,20 @@ export class ServerTransfers {
     }
   }
 
-  async #recover(row: ServerRow, bytes: AsyncIterable<Uint8Array> | null): Promise<RecoveredServer> {
+  async #recover(
+    row: ServerRow,
+    bytes: AsyncIterable<Uint8Array> | null,
+    isGone: boolean,
+  ): Promise<RecoveredServer> {
     const { id } = row
     const loss = await this.#lossOf(row)
     if (loss === null)
       throw badRequest(
         `The files of ${id} are there, so there is nothing to recover. Start it, or delete it if you do not need it.`,
+      )
+    if (!loss.isSeen && !isGone)
+      throw badRequest(
+        `Whether the files of ${id} are lost cannot be seen from here: ${loss.cause} If what has them is gone for good: berth servers recover ${id} --gone.`,
       )
     const archive = bytes === null ? null : await openArchive(bytes)
     try {
@@ -294,8 +303,7 @@ export class ServerTransfers {
         await place.close?.()
       }
     } catch (error) {
-      // What does not respond any more is gone: that is for the person to know who recovers.
-      return { cause: messageOf(error), left: [] }
+      return { cause: messageOf(error), isSeen: false, left: [] }
     }
     if (loss !== null) return loss
     throw badRequest(
@@ -434,7 +442,7 @@ async function lossOn(
   if (place.lossOf !== undefined) return place.lossOf(handle)
   return place.checkFiles(handle).then(
     () => null,
-    (error: unknown) => ({ cause: messageOf(error), left: [] }),
+    (error: unknown) => ({ cause: messageOf(error), isSeen: true, left: [] }),
   )
 }
 

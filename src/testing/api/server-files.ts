@@ -1,7 +1,7 @@
 import { Elysia, status, t } from 'elysia'
 import { ComputeKind } from '../../contract/model.ts'
 import { operation } from '../../contract/operation.ts'
-import { integer } from '../../contract/schema.ts'
+import { flagSchema, integer } from '../../contract/schema.ts'
 import { readWhole } from '../../http/body.ts'
 import { CreatedServer, ServerCreate, ServerSystem } from '../../resources/servers/model.ts'
 import { ServerTransfers } from '../../resources/servers/transfers.ts'
@@ -16,6 +16,17 @@ const ImportQuery = t.Object(
     account_id: t.Optional(t.String({ description: 'Whose it is; the first account where left out.' })),
     ...ServerCreate.properties,
     ...ServerSystem.properties,
+  },
+  { additionalProperties: false },
+)
+
+const RecoverQuery = t.Object(
+  {
+    gone: t.Optional(
+      flagSchema(
+        'Whether the engine or the cluster with its files is gone for good. Where it cannot be reached, only you know that.',
+      ),
+    ),
   },
   { additionalProperties: false },
 )
@@ -151,16 +162,20 @@ export const serverFilesRoutes = ({ access, instance, services, stopping }: Cont
     )
     .post(
       '/:serverId/recover',
-      ({ params: { serverId }, request }) =>
-        transfers.recover(serverId, request.body === null ? null : readWhole(request.body)),
-      operation('control.servers.recover', {
-        access: 'admin',
-        summary: 'Give a server new files whose own are lost',
-        description:
-          'As when its node or its engine is gone for good: those of an export in the body, else none. Refused while they can be had. What is left of the old ones stays.',
-        takes: ARCHIVE,
-        success: { 200: RecoveredServer },
-        errors: [400, 404, 502],
-      }),
+      ({ params: { serverId }, query: { gone }, request }) =>
+        transfers.recover(serverId, request.body === null ? null : readWhole(request.body), gone === 'true'),
+      operation(
+        'control.servers.recover',
+        {
+          access: 'admin',
+          summary: 'Give a server new files whose own are lost',
+          description:
+            'As when its node or its engine is gone for good: those of an export in the body, else none. Refused while they can be had. What is left of the old ones stays.',
+          takes: ARCHIVE,
+          success: { 200: RecoveredServer },
+          errors: [400, 404, 502],
+        },
+        { query: RecoverQuery },
+      ),
     )
 }
