@@ -38,6 +38,8 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
   let directory: string
   let rig: EngineRig
   let outside: Bun.Subprocess
+  /** What enters the network of the other machine. */
+  let inOutside: string[]
   const spawned: Bun.Subprocess[] = []
 
   beforeAll(async () => {
@@ -47,7 +49,7 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
     // Another machine, to which the engine's has a wire.
     outside = Bun.spawn(['unshare', '--net', 'sleep', 'infinity'])
     const other = String(outside.pid)
-    const inOutside = ['nsenter', '--target', other, '--net']
+    inOutside = ['nsenter', '--target', other, '--net']
     const shell = async (script: string, where = rig.entering): Promise<void> => {
       expect(await Bun.spawn([...where, 'sh', '-c', script]).exited).toBe(0)
     }
@@ -76,11 +78,9 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
   const networks = async (): Promise<string[]> =>
     ((await rig.client().json('GET', '/networks')) as { Name: string }[]).map(({ Name }) => Name).sort()
   const removeNetwork = (name: string) => rig.client().send('DELETE', `/networks/${name}`)
-  /** Prints what a program in the engine's own network prints. */
-  const onMachine = async (program: string): Promise<string> => {
-    const child = Bun.spawn([...rig.entering, process.execPath, '-e', program], { stdout: 'pipe' })
-    return (await child.stdout.text()).trim()
-  }
+  /** Returns what a program on a machine prints. @param entering what enters the machine's network */
+  const on = async (entering: string[], program: string): Promise<string> =>
+    (await Bun.spawn([...entering, process.execPath, '-e', program], { stdout: 'pipe' }).stdout.text()).trim()
 
   test('of berth is made once by those who need it at once, leads outside, and parts servers', async () => {
     const drivers = Array.from({ length: 4 }, () => driverOn('berth'))
@@ -96,7 +96,7 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
     const { promise: listens, resolve } = Promise.withResolvers<void>()
     other.exec({ command: `bun -e '${LISTEN(8080)}'`, timeoutMs: null, onOutput: () => resolve() })
     await listens
-    expect(await onMachine(GET(`http://${its}:8080`))).toMatch(/^200 /)
+    expect(await on(rig.entering, GET(`http://${its}:8080`))).toMatch(/^200 /)
     expect(await bun(one, GET(`http://${its}:8080`))).toBe('nothing')
     expect(own).not.toBe(its)
     // A loopback of its own, of both families.
@@ -149,56 +149,52 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
     await removeNetwork('own')
   }, 60_000)
 
-  test('gives no right of a person to what servers send to the port of berth, from whatever address', async () => {
-    const dataDir = join(directory, 'serving')
-    const env = cleanEnvironment()
-    const child = Bun.spawn(
-      [
-        ...[
-          ...rig.entering,
-          ...berth,
-          'serve',
-          '--json',
-          '--port',
-          '0',
-          '--host',
-          '0.0.0.0',
-          '--data',
-          dataDir,
-        ],
-        ...['--compute', 'docker', '--engine', `unix://${rig.socket}`, '--engine-network', 'berth'],
-        ...['--project-ports', projectPorts(), ...NO_SPARE_SERVERS],
-      ],
-      { stdio: ['ignore', 'pipe', 'inherit'], env },
-    )
-    try {
-      const info = JSON.parse(String(await firstLine(child.stdout))) as KeyedInfo & { sign_in_url: string }
-      const cli = async (verb: string, ...args: string[]): Promise<string> =>
-        Bun.spawn([...rig.entering, ...berth, verb, '--data', dataDir, ...args], {
+  test.each(['berth', 'none'])(
+    '(%s) gives no right of a person to what servers send to the port of berth, from whatever address',
+    async (network) => {
+      const dataDir = join(directory, network)
+      const start = (...args: string[]) =>
+        Bun.spawn([...rig.entering, ...berth, ...args], {
           stdio: ['ignore', 'pipe', 'inherit'],
-          env,
-        }).stdout.text()
-      const server = (await cli('servers', 'create', '-q')).trim()
-      const cookie = await onMachine(
-        `console.log((await fetch("${info.sign_in_url}", { redirect: "manual" })).headers.get("set-cookie").split(";")[0])`,
+          env: cleanEnvironment(),
+        })
+      const child = start(
+        ...['serve', '--json', '--port', '0', '--host', '0.0.0.0', '--data', dataDir, '--compute', 'docker'],
+        ...['--engine', `unix://${rig.socket}`, '--engine-network', network, '--outbound', 'open'],
+        ...['--project-ports', projectPorts(), ...NO_SPARE_SERVERS],
       )
-      expect(cookie).toStartWith('berth_session_')
-      const { port } = new URL(info.base_url)
-      expect(await onMachine(GET(info.base_url, { cookie }))).toMatch(/^200 /)
-      const { IPAM } = (await rig.client().find('/networks/berth')) as {
-        IPAM: { Config: { Gateway: string }[] }
+      try {
+        const info = JSON.parse(String(await firstLine(child.stdout))) as KeyedInfo & { sign_in_url: string }
+        const server = (await start('servers', 'create', '-q', '--data', dataDir).stdout.text()).trim()
+        const onServer = (program: string): Promise<string> =>
+          start('exec', '--data', dataDir, server, '--', 'bun', '-e', program).stdout.text()
+        const cookie = await on(
+          rig.entering,
+          `console.log((await fetch("${info.sign_in_url}", { redirect: "manual" })).headers.get("set-cookie").split(";")[0])`,
+        )
+        expect(cookie).toStartWith('berth_session_')
+        const { port } = new URL(info.base_url)
+        expect(await on(rig.entering, GET(info.base_url, { cookie }))).toMatch(/^200 /)
+        // Servers that have a network may come from anywhere.
+        const fromAway = await on(inOutside, GET(`http://${ENGINE_ADDRESS}:${port}`, { cookie }))
+        expect(fromAway).toMatch(network === 'none' ? /^200 / : /^403 /)
+        const made = (await rig.client().find('/networks/berth')) as {
+          IPAM: { Config: { Gateway: string }[] }
+        } | null
+        const gateways = made?.IPAM.Config.map(({ Gateway }) => Gateway) ?? []
+        for (const host of ['127.0.0.1', ENGINE_ADDRESS, ...gateways]) {
+          const url = `http://${host}:${port}`
+          expect(await onServer(GET(url, { cookie }))).toMatch(/^403 /)
+          expect(await onServer(GET(`${url}/_berth/events`))).toMatch(/^40[13] /)
+        }
+      } finally {
+        child.kill('SIGTERM')
+        await child.exited
+        if (network === 'berth') await removeNetwork('berth')
       }
-      for (const host of [IPAM.Config[0]?.Gateway, ENGINE_ADDRESS]) {
-        const url = `http://${host}:${port}`
-        expect(await cli('exec', server, '--', 'bun', '-e', GET(url, { cookie }))).toMatch(/^403 /)
-        expect(await cli('exec', server, '--', 'bun', '-e', GET(`${url}/_berth/events`))).toMatch(/^40[13] /)
-      }
-    } finally {
-      child.kill('SIGTERM')
-      await child.exited
-      await removeNetwork('berth')
-    }
-  }, 60_000)
+    },
+    60_000,
+  )
 })
 
 describe.skipIf(lacks('podman'))('a network of servers on Podman', () => {

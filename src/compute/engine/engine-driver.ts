@@ -305,8 +305,9 @@ export class EngineDriver implements ComputeDriver {
     this.#notes.end(storage)
   }
 
-  /** Servers have networks of their own, from which nothing reaches the loopback of this machine. */
+  /** Servers have networks of their own, from which nothing reaches the loopback of this machine, nor anything if they lead nowhere. */
   async senderOf({ remoteAddress }: Connection): Promise<Sender> {
+    if (!this.#options.engine.leadsOutside) return 'elsewhere'
     const isLoopback =
       remoteAddress === '::1' || remoteAddress.startsWith('127.') || remoteAddress.startsWith('::ffff:127.')
     return isLoopback ? 'elsewhere' : 'unknown'
