@@ -48,8 +48,8 @@ export async function readAccess(
   config: Pick<KubernetesConfig, 'kubeconfig' | 'context'>,
   variables: Variables,
 ): Promise<ClusterAccess> {
-  const files = config.kubeconfig.length > 0 ? config.kubeconfig : foundFiles(variables)
-  if (files.length > 0) return accessOf(await mergedFiles(files), config.context, variables)
+  const paths = config.kubeconfig.length > 0 ? config.kubeconfig : foundFiles(variables)
+  if (paths.length > 0) return accessOf(await Promise.all(paths.map(parsedFile)), config.context, variables)
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = variables
   if (host !== undefined && existsSync(join(SERVICE_ACCOUNT, 'token'))) return inCluster(host, port)
   throw new ComputeError(
@@ -64,65 +64,44 @@ function foundFiles({ KUBECONFIG, HOME }: Variables): string[] {
   return [join(HOME ?? '/', '.kube/config')].filter((path) => existsSync(path))
 }
 
+/** A kubeconfig file. Of entries with one name in several files, the first counts. */
+interface Kubeconfig {
+  readonly path: string
+  readonly fields: Record<string, unknown>
+}
+
 /** An entry of a kubeconfig, and the directory against which its paths are resolved. */
 interface Entry {
-  readonly name: string | null
   readonly fields: Record<string, unknown>
   readonly directory: string
 }
 
-/** Kubeconfig files put together: of entries with one name, the first counts. */
-interface Kubeconfig {
-  readonly names: string
-  readonly currentContext: string | null
-  readonly clusters: readonly Entry[]
-  readonly users: readonly Entry[]
-  readonly contexts: readonly Entry[]
-}
-
-async function mergedFiles(files: readonly string[]): Promise<Kubeconfig> {
-  const contents = await Promise.all(
-    files.map(async (file) => ({ content: await parsedFile(file), directory: dirname(resolve(file)) })),
-  )
-  const entries = (kind: 'cluster' | 'user' | 'context'): Entry[] =>
-    contents.flatMap(({ content, directory }) =>
-      objectsOf(content[`${kind}s`]).map(({ name, [kind]: fields }) => ({
-        ...{ name: textOf(name), fields: fieldsOf(fields), directory },
-      })),
-    )
-  const current = contents.map(({ content }) => textOf(content['current-context']))
-  return {
-    names: files.join(', '),
-    currentContext: current.find((name) => name !== null) ?? null,
-    clusters: entries('cluster'),
-    users: entries('user'),
-    contexts: entries('context'),
-  }
-}
-
-async function parsedFile(file: string): Promise<Record<string, unknown>> {
+async function parsedFile(path: string): Promise<Kubeconfig> {
   try {
-    return fieldsOf(parse(await readFile(file, 'utf8')))
+    return { path, fields: fieldsOf(parse(await readFile(path, 'utf8'))) }
   } catch (error) {
-    throw new ComputeError(`The kubeconfig ${file} cannot be read: ${messageOf(error)}`, { cause: error })
+    throw new ComputeError(`The kubeconfig ${path} cannot be read: ${messageOf(error)}`, { cause: error })
   }
 }
+
+const pathsOf = (files: readonly Kubeconfig[]): string => files.map(({ path }) => path).join(', ')
 
 async function accessOf(
-  config: Kubeconfig,
+  files: readonly Kubeconfig[],
   wanted: string | null,
   variables: Variables,
 ): Promise<ClusterAccess> {
-  const contextName = wanted ?? config.currentContext
-  if (contextName === null)
-    throw new ComputeError(`No context is chosen in ${config.names}. Name one with --kubernetes-context.`)
-  const context = entryOf(config, 'contexts', contextName).fields
-  const cluster = entryOf(config, 'clusters', textOf(context.cluster) ?? '')
-  const user = entryOf(config, 'users', textOf(context.user) ?? '')
+  const contexts = [wanted, ...files.map(({ fields }) => textOf(fields['current-context']))]
+  const contextName = contexts.find((name) => name !== null)
+  if (contextName == null)
+    throw new ComputeError(`No context is chosen in ${pathsOf(files)}. Name one with --kubernetes-context.`)
+  const context = entryOf(files, 'context', contextName).fields
+  const cluster = entryOf(files, 'cluster', context.cluster)
+  const user = entryOf(files, 'user', context.user)
   const server = textOf(cluster.fields.server) ?? ''
   if (!server.startsWith('https://'))
     throw new ComputeError(
-      `The context ${contextName} has the server ${JSON.stringify(server)}: berth calls https:// alone. Change it in ${config.names}.`,
+      `The context ${contextName} has the server ${JSON.stringify(server)}: berth calls https:// alone. Change it in ${pathsOf(files)}.`,
     )
   for (const [field, entry] of [
     ['insecure-skip-tls-verify', cluster],
@@ -133,7 +112,7 @@ async function accessOf(
   ] as const) {
     if (entry.fields[field])
       throw new ComputeError(
-        `The context ${contextName} uses ${field}, which berth does not support. Use a context without it, or remove it from ${config.names}.`,
+        `The context ${contextName} uses ${field}, which berth does not support. Use a context without it, or remove it from ${pathsOf(files)}.`,
       )
   }
   const [ca, cert, key] = await Promise.all([
@@ -144,21 +123,22 @@ async function accessOf(
   return {
     server: server.replace(/\/+$/, ''),
     namespace: textOf(context.namespace) ?? 'default',
-    tls: {
-      ...(ca === null ? {} : { ca }),
-      ...(cert === null ? {} : { cert }),
-      ...(key === null ? {} : { key }),
-    },
+    tls: { ...(ca !== null && { ca }), ...(cert !== null && { cert }), ...(key !== null && { key }) },
     authorization: authorizationOf(user, variables),
   }
 }
 
-function entryOf(config: Kubeconfig, kind: 'clusters' | 'users' | 'contexts', name: string): Entry {
-  const found = config[kind].find((one) => one.name === name)
+function entryOf(files: readonly Kubeconfig[], kind: 'cluster' | 'user' | 'context', wanted: unknown): Entry {
+  const entries = files.flatMap(({ path, fields }) =>
+    objectsOf(fields[`${kind}s`]).map(({ name, [kind]: own }) => ({
+      ...{ name, fields: fieldsOf(own), directory: dirname(resolve(path)) },
+    })),
+  )
+  const found = entries.find(({ name }) => name === (wanted ?? ''))
   if (found !== undefined) return found
-  const known = [...new Set(config[kind].map((one) => one.name))].join(', ') || 'none'
+  const known = [...new Set(entries.map(({ name }) => name))].join(', ') || 'none'
   throw new ComputeError(
-    `${config.names} has no entry ${JSON.stringify(name)} in its ${kind}; it has ${known}. Name a context with --kubernetes-context.`,
+    `${pathsOf(files)} has no entry ${JSON.stringify(wanted ?? '')} in its ${kind}s; it has ${known}. Name a context with --kubernetes-context.`,
   )
 }
 

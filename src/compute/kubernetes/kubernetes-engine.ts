@@ -189,7 +189,7 @@ export class KubernetesEngine implements Engine {
 
   async #run(spec: InstanceSpec): Promise<EngineInstance> {
     const pods = this.#watch(spec.labels.owner)
-    using _use = pods.use()
+    using _use = pods.follow()
     const wanted = podOf(spec, this.#settings)
     await this.#removeOthers(spec)
     const pod = await this.client.request<Pod>('POST', this.#path('pods'), wanted)
@@ -214,7 +214,7 @@ export class KubernetesEngine implements Engine {
     this.#reached.delete(instance.id)
     if (reached !== undefined) return reached
     const pods = this.#watch(instance.labels.owner)
-    using _use = pods.use()
+    using _use = pods.follow()
     const pod = pods.get(instance.id) ?? (await this.client.find<Pod>(this.#path('pods', instance.name)))
     const end = pod === null || pod.metadata.uid !== instance.id ? REMOVED : endOf(pod)
     if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
@@ -235,7 +235,7 @@ export class KubernetesEngine implements Engine {
       this.#carriers.delete(id)
       const path = this.#path('pods', name)
       const pods = this.#watch(labels.owner)
-      using _use = pods.use()
+      using _use = pods.follow()
       const find = async (): Promise<Pod | null> => {
         const pod = await this.client.find<Pod>(path)
         return pod?.metadata.uid === id ? pod : null
@@ -283,7 +283,7 @@ export class KubernetesEngine implements Engine {
   watch(owner: string, ended: (id: string, reason: string) => void): Disposable {
     /** Ids of pods whose end was reported, and that are not gone yet. */
     const reported = new Set<string>()
-    return this.#watch(owner).listen((pod, isGone) => {
+    const report = (pod: Pod, isGone: boolean): void => {
       const { uid } = pod.metadata
       const end = endOf(pod) ?? (isGone ? REMOVED : null)
       if (end !== null && !reported.has(uid)) {
@@ -291,7 +291,10 @@ export class KubernetesEngine implements Engine {
         ended(uid, end)
       }
       if (isGone) reported.delete(uid)
-    })
+    }
+    const pods = this.#watch(owner)
+    for (const pod of pods.known) report(pod, false)
+    return pods.follow(report)
   }
 
   /**
@@ -468,31 +471,22 @@ export class KubernetesEngine implements Engine {
 
   /** Returns what berth may not do, such as `create pods/exec`. */
   async #missingRights(): Promise<string[]> {
-    const review = await this.client.request<{
-      status: {
-        incomplete: boolean
-        resourceRules: { verbs: string[]; apiGroups: string[]; resources: string[] }[]
-      }
-    }>('POST', '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {
-      ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectRulesReview' },
-      spec: { namespace: this.namespace },
-    })
-    const { incomplete, resourceRules } = review.status
-    // Not every authorizer can list its rules: what it refuses shows when it is used.
-    if (incomplete) return []
-    const holds = (list: readonly string[], ...wanted: string[]): boolean =>
-      list.includes('*') || wanted.some((one) => list.includes(one))
-    return Object.entries(CLUSTER_RIGHTS).flatMap(([resource, verbs]) =>
-      verbs
-        .filter(
-          (verb) =>
-            !resourceRules.some(
-              (rule) =>
-                holds(rule.apiGroups, '') && holds(rule.resources, resource) && holds(rule.verbs, verb),
-            ),
-        )
-        .map((verb) => `${verb} ${resource}`),
+    const wanted = Object.entries(CLUSTER_RIGHTS).flatMap(([resource, verbs]) =>
+      verbs.map((verb) => ({ verb, resource })),
     )
+    const may = await Promise.all(wanted.map(({ verb, resource }) => this.#may(verb, resource)))
+    return wanted.filter((_, index) => !may[index]).map(({ verb, resource }) => `${verb} ${resource}`)
+  }
+
+  async #may(verb: string, kind: string): Promise<boolean> {
+    const [resource, subresource] = kind.split('/')
+    const review = {
+      ...{ apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview' },
+      spec: { resourceAttributes: { namespace: this.namespace, verb, resource, subresource } },
+    }
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    const { status } = await this.client.request<{ status: { allowed: boolean } }>('POST', path, review)
+    return status.allowed
   }
 
   #watch(owner: string): PodWatch {

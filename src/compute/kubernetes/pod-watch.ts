@@ -2,15 +2,15 @@ import { within } from '../../runtime/wait.ts'
 import type { KubernetesClient } from './client.ts'
 import type { Pod } from './pod.ts'
 
+/** Receives a pod that has changed, or is gone. */
+type PodListener = (pod: Pod, isGone: boolean) => void
+
 /** Follows the pods of one berth by one watch, as long as somebody uses it. */
 export class PodWatch {
   readonly #client: KubernetesClient
   readonly #path: string
   readonly #pods = new Map<string, Pod>()
-  readonly #listeners = new Set<(pod: Pod, isGone: boolean) => void>()
-  /** Wake those who wait for a change of a pod, by uid. */
-  readonly #waiting = new Map<string, Set<() => void>>()
-  #users = 0
+  readonly #listeners = new Set<PodListener>()
   #over = new AbortController()
 
   /** @param path of the list of pods, with its query */
@@ -19,29 +19,21 @@ export class PodWatch {
     this.#path = path
   }
 
-  /** Follows the pods until the returned object is disposed of. */
-  use(): Disposable {
-    if (this.#users === 0) this.#start()
-    this.#users += 1
+  /** Follows the pods, and calls a listener at each change of one, until the returned object is disposed of. */
+  follow(listener: PodListener = () => {}): Disposable {
+    if (this.#listeners.size === 0) this.#start()
+    this.#listeners.add(listener)
     return {
       [Symbol.dispose]: () => {
-        this.#users -= 1
-        if (this.#users === 0) this.#over.abort()
+        this.#listeners.delete(listener)
+        if (this.#listeners.size === 0) this.#over.abort()
       },
     }
   }
 
-  /** Calls a listener at each change of a pod, also for those that are known already, until the returned object is disposed of. */
-  listen(listener: (pod: Pod, isGone: boolean) => void): Disposable {
-    const use = this.use()
-    this.#listeners.add(listener)
-    for (const pod of this.#pods.values()) listener(pod, false)
-    return {
-      [Symbol.dispose]: () => {
-        this.#listeners.delete(listener)
-        use[Symbol.dispose]()
-      },
-    }
+  /** The pods that were added or have been reported, and are not gone. */
+  get known(): readonly Pod[] {
+    return [...this.#pods.values()]
   }
 
   /** Adds a pod that was just made, in case that the watch has not reported it yet. */
@@ -57,33 +49,23 @@ export class PodWatch {
   /** Waits for a change of a pod, at most `ms` milliseconds. Resolves to whether there was one. */
   async wait(uid: string, ms: number): Promise<boolean> {
     const changed = Promise.withResolvers<true>()
-    const wake = (): void => changed.resolve(true)
-    const waiting = this.#waiting.get(uid) ?? new Set()
-    this.#waiting.set(uid, waiting.add(wake))
-    const hasChanged = await within(ms, changed.promise, false)
-    waiting.delete(wake)
-    if (waiting.size === 0 && this.#waiting.get(uid) === waiting) this.#waiting.delete(uid)
-    return hasChanged
+    using _following = this.follow((pod) => {
+      if (pod.metadata.uid === uid) changed.resolve(true)
+    })
+    return await within(ms, changed.promise, false)
   }
 
   #start(): void {
     this.#over = new AbortController()
-    const { signal } = this.#over
     this.#pods.clear()
     const changed = (pod: Pod): void => this.#report(pod, false)
-    void this.#client.follow<Pod>(
-      this.#path,
-      {
-        listed: (pods) => {
-          for (const pod of pods) changed(pod)
-          const listed = new Set(pods.map(({ metadata }) => metadata.uid))
-          for (const pod of this.#pods.values()) if (!listed.has(pod.metadata.uid)) void this.#look(pod)
-        },
-        changed,
-        gone: (pod) => this.#report(pod, true),
-      },
-      signal,
-    )
+    const gone = (pod: Pod): void => this.#report(pod, true)
+    const listed = (pods: readonly Pod[]): void => {
+      for (const pod of pods) changed(pod)
+      const uids = new Set(pods.map(({ metadata }) => metadata.uid))
+      for (const pod of this.#pods.values()) if (!uids.has(pod.metadata.uid)) void this.#look(pod)
+    }
+    void this.#client.follow<Pod>(this.#path, { listed, changed, gone }, this.#over.signal)
   }
 
   /** Looks whether a pod is gone that a list did not have: it may have been made after the list. */
@@ -96,7 +78,6 @@ export class PodWatch {
   #report(pod: Pod, isGone: boolean): void {
     if (isGone) this.#pods.delete(pod.metadata.uid)
     else this.#pods.set(pod.metadata.uid, pod)
-    for (const wake of this.#waiting.get(pod.metadata.uid) ?? []) wake()
     for (const listener of this.#listeners) listener(pod, isGone)
   }
 }
