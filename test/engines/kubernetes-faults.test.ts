@@ -281,9 +281,11 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
     admin.users[0].user = { token: status.token }
     await Bun.write(kubeconfig, JSON.stringify(admin))
     const engine = await engineOn(kubeconfig)
-    expect(await engine.probe()).toMatchObject({
+    const least = driverOfEngine(engine, on.directory)
+    expect(await least.probe()).toMatchObject({
       available: false,
       reason: expect.stringContaining('create pods/exec'),
+      remedy: 'Bind the Role to it that "berth kubernetes manifest" prints.',
     })
     await client.request('POST', `${roles}/roles`, {
       metadata: { name: 'berth' },
@@ -298,8 +300,7 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'berth' },
       subjects: [{ kind: 'ServiceAccount', name: 'berth', namespace: NAMESPACE }],
     })
-    await until(async () => (await engine.probe()).available, 'the rights of the account')
-    const least = driverOfEngine(engine, on.directory)
+    await until(async () => (await least.probe()).available, 'the rights of the account')
     const handle = await least.create('srv_least')
     const sandbox = await least.start('srv_least', handle, LIMITS)
     expect(await run(sandbox, 'echo yes')).toMatchObject({ stdout: 'yes\n' })

@@ -1,4 +1,4 @@
-import { messageOf, sentence } from '../../runtime/error-info.ts'
+import { sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, objectsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import {
@@ -81,23 +81,19 @@ export class DockerEngine implements Engine {
     this.#images = new ServerImages(options)
   }
 
-  async probe(): Promise<EngineProbe> {
-    try {
+  probe(): Promise<EngineProbe> {
+    return this.#do('say what it can do', async () => {
       await this.#client.ping()
       const { notes } = await this.#known()
       await this.#findNetwork()
       return {
-        available: true,
         notes,
         network: this.leadsOutside
           ? `the network ${this.#options.network} of the engine`
           : 'own, outbound by proxy',
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
       }
-    } catch (error) {
-      const { reason, remedy } = splitSentences(messageOf(error))
-      return { available: false, reason, remedy }
-    }
+    })
   }
 
   async identify(): Promise<string> {
@@ -428,11 +424,4 @@ export const onDocker = <T>(name: string, what: string, act: () => Promise<T>): 
 function describeEnd(exitCode: number, wasShort: boolean): string {
   if (exitCode === 137) return wasShort ? 'It ran out of memory.' : 'Its container was killed.'
   return exitCode === 0 ? 'Its container has ended.' : `Its container has ended with status ${exitCode}.`
-}
-
-/** Takes the first sentence of a text as the reason, and the others as the remedy. */
-function splitSentences(text: string): { reason: string; remedy: string } {
-  const end = text.search(/\. [A-Z]/)
-  if (end === -1) return { reason: text, remedy: 'Look at the log of the engine.' }
-  return { reason: text.slice(0, end + 1), remedy: text.slice(end + 2) }
 }

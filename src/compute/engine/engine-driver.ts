@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Connection } from '../../runtime/connection.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import { STAGED } from '../../storage/state.ts'
@@ -28,6 +29,7 @@ import type { Workspace } from '../workspace.ts'
 import {
   CACHES_PATH,
   type Engine,
+  type EngineProbe,
   EXECUTABLE_PATH,
   IMAGE_PATH,
   StorageLost,
@@ -132,8 +134,14 @@ export class EngineDriver implements ComputeDriver {
 
   async probe(): Promise<Probe> {
     const { engine, image } = this.#options
-    const probe = await engine.probe()
-    if (!probe.available) return probe
+    let probe: EngineProbe
+    try {
+      probe = await engine.probe()
+    } catch (error) {
+      const [reason = '', remedy = 'Look at the log of the engine.'] =
+        messageOf(error).split(/(?<=\.) (?=[A-Z])(.*)/s)
+      return { available: false, reason, remedy }
+    }
     const isMissing = (await engine.hasImage(image).catch(() => null)) === false
     return {
       available: true,

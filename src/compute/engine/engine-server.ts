@@ -380,7 +380,6 @@ export class EngineServer {
   async #whyEnded(ended: Promise<string>): Promise<string | null> {
     const reason = await within(WHY_MS, ended, null)
     if (reason !== null) return reason
-    const probe = await this.#context.engine.probe()
-    return probe.available ? null : probe.reason
+    return this.#context.engine.probe().then(() => null, messageOf)
   }
 }

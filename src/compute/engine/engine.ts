@@ -28,7 +28,7 @@ export interface Engine {
   /** Whether the network of servers leads outside. Where it does not, berth gives them a way out over their sandboxd. */
   readonly leadsOutside: boolean
 
-  /** Tries whether the engine responds and what it can do. Never throws. */
+  /** Tries whether the engine responds and what it can do. */
   probe(): Promise<EngineProbe>
 
   /** Returns the engine's own id, whatever its address: another one if another engine responds there by now. */
@@ -93,24 +93,15 @@ export class StorageLost extends ComputeError {
   }
 }
 
-/** Outcome of `Engine.probe`. */
-export type EngineProbe =
-  | {
-      readonly available: true
-      /** The network of servers, in words of `Enforced`. */
-      readonly network: string
-      /** The mechanisms that enforce the limits, as `Enforced` names them. */
-      readonly enforced: { readonly cpu: string; readonly memory: string; readonly processes: string }
-      /** Ways in which it isolates less than it could, each a sentence. */
-      readonly notes: readonly string[]
-    }
-  | {
-      readonly available: false
-      /** What is missing or refused, in one sentence. */
-      readonly reason: string
-      /** What a person can do about it, in one sentence. */
-      readonly remedy: string
-    }
+/** What an engine can do. */
+export interface EngineProbe {
+  /** The network of servers, in words of `Enforced`. */
+  readonly network: string
+  /** The mechanisms that enforce the limits, as `Enforced` names them. */
+  readonly enforced: { readonly cpu: string; readonly memory: string; readonly processes: string }
+  /** Ways in which it isolates less than it could, each a sentence. */
+  readonly notes: readonly string[]
+}
 
 /** What identifies the storages and instances of a berth on the engine. */
 export interface EngineLabels {

@@ -134,30 +134,21 @@ export class KubernetesEngine implements Engine {
     return this.#claims.mode
   }
 
-  async probe(): Promise<EngineProbe> {
-    try {
+  probe(): Promise<EngineProbe> {
+    return this.#do('say what berth may do', async () => {
       const missing = await this.#missingRights()
       if (missing.length > 0)
-        return {
-          available: false,
-          reason: `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.namespace}.`,
-          remedy: 'Bind the Role to it that "berth kubernetes manifest" prints.',
-        }
+        throw new ComputeError(
+          `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.namespace}. Bind the Role to it that "berth kubernetes manifest" prints.`,
+        )
       return {
-        available: true,
         network: 'the pod network of the cluster',
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'watchdog' },
         notes: [
           'What servers reach over the network is up to the policies of the namespace, which only some clusters enforce.',
         ],
       }
-    } catch (error) {
-      return {
-        available: false,
-        reason: messageOf(error),
-        remedy: 'Check the cluster with "kubectl get pods" and the same kubeconfig.',
-      }
-    }
+    })
   }
 
   /** A cluster is known by its authority, which proves what it says; an address can be another's tomorrow. */
