@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ResumableTransport, type WireState } from '../../src/compute/engine/resumable.ts'
+import { ResumableTransport } from '../../src/compute/engine/resumable.ts'
 import { SANDBOXD_ENVIRONMENT } from '../../src/compute/local/isolation.ts'
 import { CARRIER_COMMAND, LISTEN, SANDBOXD_COMMAND } from '../../src/compute/processes.ts'
 import { SandboxdClient } from '../../src/compute/sandboxd/client.ts'
@@ -38,7 +38,8 @@ export class ListeningServer implements AsyncDisposable {
   readonly key = randomBytes(KEY_BYTES)
   readonly marker = randomBytes(12).toString('hex')
   readonly carriers: Bun.Subprocess[] = []
-  readonly states: WireState[] = []
+  /** What was said of the server at each attempt of berth to reach it. */
+  readonly attempts: (string | null)[] = []
   readonly sandboxd: Bun.Subprocess
   readonly transport: ResumableTransport
   client!: SandboxdClient
@@ -58,10 +59,12 @@ export class ListeningServer implements AsyncDisposable {
       },
     )
     this.transport = new ResumableTransport({
-      connect: () => this.connect(),
+      connect: () => {
+        this.attempts.push(this.transport.interruption)
+        return this.connect()
+      },
       key: this.key,
       ...{ leaseMs, pingMs, silenceMs },
-      changed: (state) => this.states.push(state),
     })
   }
 

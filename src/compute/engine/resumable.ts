@@ -26,13 +26,11 @@ const SHORT_MS = 2_000
 /** Longest sentence that is taken from sandboxd. @bound program */
 const MAX_SENTENCE = 500
 
-/** Whether bytes reach a server. */
-export type WireState =
-  | { readonly name: 'connected' }
-  /** `since` by `performance.now()`; `cause` is a sentence. */
-  | { readonly name: 'reconnecting'; readonly since: number; readonly cause: string }
-  /** For good, because the server has ended, or the lease has. */
-  | { readonly name: 'lost'; readonly cause: string }
+/** Why no bytes reach a server, a sentence, and since when by `performance.now()`. */
+interface Interruption {
+  readonly since: number
+  readonly cause: string
+}
 
 /** Thrown by `connect` if the server has ended, so that no other attempt is made. */
 export class ServerGone extends ComputeError {}
@@ -48,8 +46,6 @@ export interface ResumableOptions extends Partial<Pick<StreamTimes, 'pingMs' | '
   key: Uint8Array
   /** Milliseconds without a carrier after which both ends give the server up. */
   leaseMs: number
-  /** Called at each change of `state`. */
-  changed?(state: WireState): void
 }
 
 /**
@@ -63,7 +59,9 @@ export class ResumableTransport implements FrameTransport {
   readonly #id = Buffer.from(systemRandom.bytes(16)).toString('hex')
   #stream: ResumableStream | null = null
   #closed: (reason?: string) => void = () => {}
-  #state: WireState = { name: 'reconnecting', since: performance.now(), cause: 'It is being started.' }
+  #interruption: Interruption | null = null
+  /** Whether that is for good, because the server has ended, or the lease has. */
+  #isLost = false
   #carrier: FrameChannel | null = null
   #attempt = 0
   #isWelcome = false
@@ -75,14 +73,10 @@ export class ResumableTransport implements FrameTransport {
     this.#times = { pingMs, silenceMs, leaseMs }
   }
 
-  get state(): WireState {
-    return this.#state
-  }
-
   get interruption(): string | null {
-    if (this.#state.name === 'connected') return null
-    const isShort = this.#state.name === 'reconnecting' && performance.now() - this.#state.since < SHORT_MS
-    return isShort ? null : this.#state.cause
+    if (this.#interruption === null) return null
+    const { since, cause } = this.#interruption
+    return this.#isLost || performance.now() - since >= SHORT_MS ? cause : null
   }
 
   /** Resolves when sandboxd has accepted the stream. Throws `ComputeError` if it does not within the lease. */
@@ -90,11 +84,11 @@ export class ResumableTransport implements FrameTransport {
     this.#stream = new ResumableStream({ data, drain })
     this.#closed = closed
     await this.#reach(this.#stream, 'It is being started.')
-    if (this.#state.name === 'lost') throw new ComputeError(this.#state.cause)
+    if (this.#isLost) throw new ComputeError(this.#interruption?.cause ?? '')
   }
 
   write(bytes: Uint8Array): number {
-    return this.#state.name === 'lost' ? bytes.length : (this.#stream?.write(bytes) ?? 0)
+    return this.#isLost ? bytes.length : (this.#stream?.write(bytes) ?? 0)
   }
 
   terminate(): void {
@@ -107,13 +101,13 @@ export class ResumableTransport implements FrameTransport {
     const since = began - silentMs
     let cause = cut
     let pauseMs = FIRST_PAUSE_MS
-    while (this.#state.name !== 'lost') {
+    while (!this.#isLost) {
       const leftMs = began + this.#times.leaseMs - performance.now()
       if (leftMs <= 0) {
         this.#lose(`It could not be reached for ${this.#times.leaseMs / 1000} seconds: ${cause}`)
         return
       }
-      this.#change({ name: 'reconnecting', since, cause })
+      this.#interruption = { since, cause }
       try {
         await this.#join(stream, Math.min(this.#times.silenceMs, leftMs))
         return
@@ -146,12 +140,12 @@ export class ResumableTransport implements FrameTransport {
           return
         }
         const count = this.#welcomed(stream, kind, payload)
-        if (this.#state.name === 'lost') return
+        if (this.#isLost) return
         this.#carrier = carrier
         stream.attach(carrier, count, this.#times, () =>
           this.#cut(stream, `The server has not responded for ${silenceMs / 1000} seconds.`, silenceMs),
         )
-        this.#change({ name: 'connected' })
+        this.#interruption = null
         joined.resolve()
       },
       onDrained: () => {
@@ -222,17 +216,13 @@ export class ResumableTransport implements FrameTransport {
   }
 
   #lose(cause: string): void {
-    if (this.#state.name === 'lost') return
-    this.#change({ name: 'lost', cause })
+    if (this.#isLost) return
+    this.#isLost = true
+    this.#interruption = { since: performance.now(), cause }
     this.#over.resolve()
     this.#stream?.detach()
     this.#carrier?.close()
     this.#carrier = null
     this.#closed(cause)
-  }
-
-  #change(state: WireState): void {
-    this.#state = state
-    this.#options.changed?.(state)
   }
 }
