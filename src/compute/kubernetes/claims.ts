@@ -13,6 +13,7 @@ const LOOK_MS = { first: 150, most: 2_000 } as const
 interface Claim extends KubernetesObject {
   readonly spec: {
     readonly storageClassName?: string
+    readonly volumeName?: string
     readonly accessModes: readonly string[]
     readonly resources: { readonly requests: { readonly storage: string } }
   }
@@ -55,6 +56,11 @@ export class Claims {
   async has(name: string): Promise<boolean> {
     const claim = await this.#find(name)
     return claim !== null && claim.metadata.deletionTimestamp === undefined
+  }
+
+  /** Reports whether there is a volume for a claim. */
+  async hasVolume(name: string): Promise<boolean> {
+    return (await this.#find(name))?.spec.volumeName !== undefined
   }
 
   /** Removes a claim; resolves when it is gone, which it is after the last pod that uses it. Throws `ComputeError`. */

@@ -87,11 +87,6 @@ interface ClusterEvent {
 /** The class of a claim makes no volume with its access mode. */
 class ModeRefused extends ComputeError {}
 
-/** A PersistentVolumeClaim, as far as berth reads it. */
-interface Claim extends KubernetesObject {
-  readonly spec: { readonly volumeName?: string }
-}
-
 /** The options of `KubernetesEngine`. */
 interface KubernetesEngineOptions {
   access: ClusterAccess
@@ -182,7 +177,8 @@ export class KubernetesEngine implements Engine {
     const pods = this.#watch(spec.labels.owner)
     using _use = pods.follow()
     const wanted = podOf(spec, this.#settings)
-    await this.#removeOthers(spec)
+    // What an earlier start has left, as on a node that was lost: two pods would write to the same files.
+    for (const other of await this.#podsOn(spec.labels, spec.storage)) await this.remove(instanceOf(other))
     const pod = await this.client.request<Pod>('POST', this.#path('pods'), wanted)
     pods.add(pod)
     try {
@@ -206,9 +202,8 @@ export class KubernetesEngine implements Engine {
     if (reached !== undefined) return reached
     const pods = this.#watch(instance.labels.owner)
     using _use = pods.follow()
-    const pod = pods.get(instance.id) ?? (await this.client.find<Pod>(this.#path('pods', instance.name)))
-    const end = pod === null || pod.metadata.uid !== instance.id ? REMOVED : endOf(pod)
-    if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
+    const pod = pods.get(instance.id) ?? (await this.#find(instance))
+    assertRuns(pod)
     const failure = startFailureOf(pod)
     if (failure !== null) throw new ServerGone(failure)
     const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
@@ -224,34 +219,35 @@ export class KubernetesEngine implements Engine {
       this.#reached.get(id)?.terminate()
       this.#reached.delete(id)
       this.#carriers.delete(id)
-      const path = this.#path('pods', name)
       const pods = this.#watch(labels.owner)
       using _use = pods.follow()
-      const find = async (): Promise<Pod | null> => {
-        const pod = await this.client.find<Pod>(path)
-        return pod?.metadata.uid === id ? pod : null
-      }
-      let pod = await find()
+      let pod = await this.#find(instance)
       if (pod === null) return
       pods.add(pod)
       // It would end the server when its node is back, whatever its owner wants by then.
       await this.#checkReachable(pod)
-      await this.client.remove(path, { uid: id, seconds: GRACE_SECONDS })
+      await this.client.remove(this.#path('pods', name), { uid: id, seconds: GRACE_SECONDS })
       const until = performance.now() + REMOVAL_MS
       while (pods.get(id) !== null) {
         // The watch reports the end; what it may have missed, a look shows.
         if (await pods.wait(id, LOOK_MS)) continue
-        pod = await find()
+        pod = await this.#find(instance)
         if (pod === null) return
-        await this.#checkReachable(pod)
         // What was about to start on a node that was lost does not tell that by its status.
-        if (performance.now() > until && !(await this.#isBack(pod))) throw unreachable(pod)
-        if (performance.now() > until)
+        const isLate = performance.now() > until
+        await this.#checkReachable(pod, isLate)
+        if (isLate)
           throw new ComputeError(
             `The pod ${name} did not end within ${REMOVAL_MS / 1000} s. Look at its node ${pod.spec.nodeName}.`,
           )
       }
     })
+  }
+
+  /** Returns the pod of an instance; null if it is gone, or another one has its name. */
+  async #find({ id, name }: EngineInstance): Promise<Pod | null> {
+    const pod = await this.client.find<Pod>(this.#path('pods', name))
+    return pod?.metadata.uid === id ? pod : null
   }
 
   list(owner: string): Promise<EngineInventory> {
@@ -298,8 +294,7 @@ export class KubernetesEngine implements Engine {
     let lookMs = EVENTS_MS
     for (;;) {
       const pod = pods.get(uid)
-      const end = pod === null ? REMOVED : endOf(pod)
-      if (pod === null || end !== null) throw new ServerGone(end ?? REMOVED)
+      assertRuns(pod)
       const failure = startFailureOf(pod)
       if (failure !== null) throw new ComputeError(`The server could not be started. ${failure}`)
       const waitedMs = performance.now() - began
@@ -340,9 +335,8 @@ export class KubernetesEngine implements Engine {
     reason: string,
   ): Promise<ComputeError> {
     const why = `No node of the cluster takes the server: ${sentence(reason)}${await this.#warnings(spec.storage, name)}`
-    const claim = await this.client.find<Claim>(this.#path('persistentvolumeclaims', spec.storage))
     // A claim without a volume would get one on whichever node took that pod.
-    if (!isAboutNodes(reason) || claim?.spec.volumeName === undefined) return new ComputeError(why)
+    if (!isAboutNodes(reason) || !(await this.#claims.hasVolume(spec.storage))) return new ComputeError(why)
     const offered = podOf({ ...spec, name: `${spec.name}-look` }, { ...this.#settings, toleratesAll: true })
     const pod = await this.client.request<Pod>('POST', this.#path('pods'), offered)
     const { name: offeredName, uid } = pod.metadata
@@ -365,14 +359,6 @@ export class KubernetesEngine implements Engine {
     }
   }
 
-  /**
-   * Removes what an earlier start of the server has left, as on a node that was lost: two pods would write to the same files.
-   * While a snapshot is restored, its next files have a pod of their own.
-   */
-  async #removeOthers({ labels, storage }: InstanceSpec): Promise<void> {
-    for (const pod of await this.#podsOn(labels, storage)) await this.remove(instanceOf(pod))
-  }
-
   removalOf(kind: 'instance' | 'storage', name: string): string {
     // Neither is gone before its node is back, or is removed from the cluster.
     return `kubectl delete ${kind === 'instance' ? 'pod' : 'pvc'} ${name} --namespace ${this.namespace} --wait=false`
@@ -386,7 +372,7 @@ export class KubernetesEngine implements Engine {
     })
   }
 
-  /** Returns the pods that have a server's claim. */
+  /** Returns the pods that have a claim of a server. While a snapshot is restored, its next files have another one. */
   async #podsOn({ owner, server }: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<Pod[]> {
     const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
     const { items } = await this.client.list<Pod>(this.#path('pods') + query)
@@ -396,7 +382,7 @@ export class KubernetesEngine implements Engine {
   /**
    * Throws if the cluster has lost the node of a pod, and the node does not respond either.
    *
-   * @param isSilent whether something else says so of the node
+   * @param isSilent whether something else says of the node that it is lost
    */
   async #checkReachable(pod: Pod, isSilent = false): Promise<void> {
     if ((isSilent || isUnreachable(pod)) && !(await this.#isBack(pod))) throw unreachable(pod)
@@ -513,6 +499,12 @@ export class KubernetesEngine implements Engine {
     if (!message.includes(' cannot ')) return said
     return `${said} Bind the Role to the account that "berth kubernetes manifest" prints.`
   }
+}
+
+/** Throws `ServerGone` if a pod is gone or has ended. */
+function assertRuns(pod: Pod | null): asserts pod is Pod {
+  const end = pod === null ? REMOVED : endOf(pod)
+  if (end !== null) throw new ServerGone(end)
 }
 
 /** Says that the node of a pod does not respond, a sentence. */

@@ -1,8 +1,7 @@
 /** Tries with two servers what only servers show of a cluster: which volumes they get, and what their network reaches. */
 import { messageOf } from '../../runtime/error-info.ts'
 import { shellQuote } from '../../runtime/shell-quote.ts'
-import { within } from '../../runtime/wait.ts'
-import type { ComputeDriver, Limits } from '../driver.ts'
+import type { Limits } from '../driver.ts'
 import type { EngineDriver } from '../engine/engine-driver.ts'
 import type { EngineFinding } from '../engine/open.ts'
 import { isRefusal } from '../engine/refusal.ts'
@@ -18,7 +17,7 @@ const CALLER = 'srv_doctor_caller'
 
 const LIMITS: Limits = { cpus: 1, memoryBytes: 2 ** 28, processes: 100, storageBytes: 2 ** 26 }
 
-/** Milliseconds for a connection of the caller, and for its program with all of them. */
+/** Milliseconds for a connection of the caller, and for a program. */
 const CONNECT_MS = 1_500
 const PROGRAM_MS = 15_000
 
@@ -47,37 +46,26 @@ process.exit()`
 /** Starts two servers, tries what they get and reach, and removes them. Throws `ComputeError` if they do not start. */
 export async function tryCluster(engine: KubernetesEngine, driver: EngineDriver): Promise<EngineFinding[]> {
   const { client, namespace } = engine
-  await using called = await startServer(driver, CALLED)
-  await using caller = await startServer(driver, CALLER)
+  await using servers = new AsyncDisposableStack()
+  const start = async (id: string): Promise<Sandbox> => {
+    const handle = await driver.create(id, undefined, LIMITS.storageBytes)
+    servers.defer(() => driver.destroy(handle))
+    return driver.start(id, handle, LIMITS)
+  }
+  const called = await start(CALLED)
+  const caller = await start(CALLER)
   const { items } = await client.list<Pod>(`/api/v1/namespaces/${namespace}/pods${ownedBy(driver.owner)}`)
   const address = items.find(({ metadata }) => metadata.labels?.[POD_LABELS.server] === CALLED)?.status.podIP
   if (address === undefined) throw new ComputeError('The cluster gives the pod of a server no address.')
-  const port = await firstLine(called.sandbox, ['bun', '-e', LISTENER])
+  const listener = shellQuote(['bun', '-e', LISTENER])
+  const port = await outputOf(called, `${listener} >port & until [ -s port ]; do sleep 0.1; done; cat port`)
   const isCalled = async (): Promise<boolean> =>
-    (await connections(caller.sandbox, [`${inUrl(address)}:${port}`])).includes(true)
+    (await connections(caller, [`${inUrl(address)}:${port.trim()}`])).includes(true)
   return [
     volumes(engine.accessMode),
-    await reach(client, new Set(items.flatMap(({ status }) => status.hostIP ?? [])), caller.sandbox),
+    await reach(client, new Set(items.flatMap(({ status }) => status.hostIP ?? [])), caller),
     await policies(engine, driver.owner, isCalled),
   ]
-}
-
-async function startServer(
-  driver: ComputeDriver,
-  id: string,
-): Promise<AsyncDisposable & { readonly sandbox: Sandbox }> {
-  const handle = await driver.create(id, undefined, LIMITS.storageBytes)
-  try {
-    const sandbox = await driver.start(id, handle, LIMITS)
-    const remove = async (): Promise<void> => {
-      await sandbox.stop()
-      await driver.destroy(handle)
-    }
-    return { sandbox, [Symbol.asyncDispose]: remove }
-  } catch (error) {
-    await driver.destroy(handle)
-    throw error
-  }
 }
 
 function volumes(mode: AccessMode): EngineFinding {
@@ -102,19 +90,18 @@ async function reach(
     ...[...nodes].map((node) => ({ name: 'a kubelet', address: `${inUrl(node)}:10250` })),
     { name: 'what gives credentials of nodes', address: METADATA },
   ]
-  const reached = await connections(
-    caller,
-    places.map(({ address }) => address),
-  )
+  const addresses = places.map(({ address }) => address)
+  const reached = await connections(caller, addresses)
   const open = places.filter((_, index) => reached[index])
+  const name = 'reach'
   if (open.length === 0)
     return {
-      name: 'reach',
+      name,
       detail: 'servers reach neither the API server, nor kubelets, nor 169.254.169.254',
       remedy: null,
     }
   return {
-    name: 'reach',
+    name,
     detail: `servers reach ${open.map(({ name, address }) => `${name} (${address})`).join(', ')}`,
     remedy: 'Deny it by a NetworkPolicy, such as the one of "berth kubernetes manifest".',
   }
@@ -164,27 +151,17 @@ const inUrl = (address: string): string => (address.includes(':') ? `[${address}
 
 /** Returns which addresses a server reaches. */
 async function connections(sandbox: Sandbox, addresses: readonly string[]): Promise<boolean[]> {
-  return JSON.parse(await firstLine(sandbox, ['bun', '-e', CONNECTOR, ...addresses])) as boolean[]
+  return JSON.parse(await outputOf(sandbox, shellQuote(['bun', '-e', CONNECTOR, ...addresses])))
 }
 
-/** Runs a program, and returns the first line that it prints. Throws `ComputeError` if it prints none in time. */
-async function firstLine(sandbox: Sandbox, command: readonly string[]): Promise<string> {
-  const line = Promise.withResolvers<string>()
+/** Runs a command, and returns what it prints. Throws `ComputeError` if it fails or does not end in time. */
+async function outputOf(sandbox: Sandbox, command: string): Promise<string> {
   let text = ''
-  const { exit } = sandbox.exec({
-    command: shellQuote(command),
-    timeoutMs: PROGRAM_MS * 4,
-    onOutput: (_, data) => {
-      text += Buffer.from(data).toString()
-      const end = text.indexOf('\n')
-      if (end >= 0) line.resolve(text.slice(0, end).trim())
-    },
-  })
-  const ended = exit.then(() => {
-    throw new ComputeError(`A program of the trial has ended: ${text.trim()}`)
-  })
-  ended.catch(() => {})
-  const found = await within(PROGRAM_MS, Promise.race([line.promise, ended]), null)
-  if (found === null) throw new ComputeError('A program of the trial does not respond.')
-  return found
+  const onOutput = (_: unknown, data: Uint8Array): void => {
+    text += Buffer.from(data).toString()
+  }
+  const { exitCode, timedOut } = await sandbox.exec({ command, timeoutMs: PROGRAM_MS, onOutput }).exit
+  if (exitCode === 0) return text
+  const how = timedOut ? 'does not end' : `has ended: ${text.trim()}`
+  throw new ComputeError(`A program of the trial ${how}.`)
 }
