@@ -33,6 +33,7 @@ export function clusterManifest({ image, serverImage, namespace, servers }: Mani
     // The image of berth asks for an isolation of its own machine otherwise.
     BERTH_ISOLATION: 'auto',
     BERTH_KUBERNETES_NAMESPACE: servers,
+    BERTH_KUBERNETES_NETWORK: 'none',
     // The root of a volume belongs to root; berth's directory is its own.
     BERTH_DATA: '/data/berth',
     BERTH_SERVER_IMAGE: serverImage,
@@ -73,7 +74,7 @@ export function clusterManifest({ image, serverImage, namespace, servers }: Mani
     },
     {
       ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: inServers },
-      // Servers are reached through exec, and reach nothing, where the cluster enforces policies.
+      // Servers are reached through exec, and reach what berth lets them, where the cluster enforces policies.
       spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'] },
     },
     {

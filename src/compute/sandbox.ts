@@ -381,6 +381,9 @@ export interface NetworkFault {
 
 /** Controls what leaves a server's own network. */
 export interface OutboundControl {
+  /** Reports whether the settings hold: whether nothing else leads outside, as far as that can be tried. */
+  enforced(): Promise<boolean>
+
   /** Changes what the server may reach; resolves when that is in effect, for its open connections too. */
   apply(settings: OutboundSettings): Promise<void>
 

@@ -28,6 +28,9 @@ export interface EngineConfig {
   readonly runtime: string | null
 }
 
+/** The networks of servers in a cluster. */
+const POD_NETWORKS = ['pod', 'none'] as const
+
 /** The settings of a Kubernetes cluster. */
 export interface KubernetesConfig {
   /** Absolute paths of kubeconfig files, the first that sets a value wins; empty for those that are found. */
@@ -36,6 +39,8 @@ export interface KubernetesConfig {
   readonly context: string | null
   /** The namespace of the servers; null for the context's. */
   readonly namespace: string | null
+  /** `pod` for that of all pods, `none` if policies of the namespace keep servers from it: berth gives them a way out. */
+  readonly network: (typeof POD_NETWORKS)[number]
   /** The storage class of their claims; null for the cluster's default. */
   readonly storageClass: string | null
   /** The runtime class of their pods; null for the cluster's default. */
@@ -73,6 +78,7 @@ export const COMPUTE_DEFAULTS: ComputeConfig = {
     kubeconfig: [],
     context: null,
     namespace: null,
+    network: 'pod',
     storageClass: null,
     runtimeClass: null,
     nodeSelector: {},
@@ -150,6 +156,14 @@ export const COMPUTE_OPTIONS = [
     description: "namespace of servers (default the context's)",
     setting: 'kubernetes.namespace',
     kind: { kind: 'text' },
+  },
+  {
+    name: 'kubernetes-network',
+    value: 'NETWORK',
+    choices: POD_NETWORKS,
+    description: 'network of servers: pod, or none where policies deny it (default pod)',
+    setting: 'kubernetes.network',
+    kind: choiceValue(POD_NETWORKS),
   },
   {
     name: 'kubernetes-storage-class',

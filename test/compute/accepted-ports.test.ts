@@ -173,6 +173,7 @@ describe('a port of berth inside a server that is reached by calls', () => {
         serverId: 'srv_a',
         settings: { mode: 'public', hosts: [target] },
         socketsOfBerth: {},
+        enforced: async () => true,
         logger: createLogger('error', () => {}, Date.now),
       })
       port = freePort()

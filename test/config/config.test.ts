@@ -459,6 +459,7 @@ test('a file that sets every option is taken as it stands', () => {
       kubeconfig: ['/somewhere/config'],
       context: 'here',
       namespace: 'servers',
+      network: 'none',
       storageClass: 'fast',
       runtimeClass: 'gvisor',
       nodeSelector: { pool: 'berth' },

@@ -312,4 +312,27 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
     })
     expect(await pods()).toEqual([])
   }, 120_000)
+
+  test('outbound rules are said to hold only while something keeps servers from the network of the cluster', async () => {
+    const engine = await engineOn(on.cluster.kubeconfig, { network: 'none' })
+    const driver = driverOfEngine(engine, join(on.directory, 'closed'))
+    await using sandbox = disposable(
+      await driver.start('srv_closed', await driver.create('srv_closed'), LIMITS),
+    )
+    const holds = () => sandbox.it.outboundControl?.enforced()
+    expect(await holds()).toBe(false)
+    for (const node of on.cluster.nodes) await node.dropFromPods()
+    try {
+      expect(await holds()).toBe(true)
+      const { stdout } = await run(
+        sandbox.it,
+        `bun -e 'console.log(await (await fetch("http://10.9.9.9/")).text())'`,
+      )
+      expect(stdout).toStartWith('berth refuses this connection')
+      expect(sandbox.it.outboundControl?.refused).toMatchObject([{ destination: '10.9.9.9:80' }])
+    } finally {
+      for (const node of on.cluster.nodes) await node.dropFromPods(false)
+    }
+    await driver.close()
+  }, 120_000)
 })

@@ -47,7 +47,7 @@ test.skipIf(lacksCluster('berth in a cluster'))(
         Object.assign(container, { command: [EXECUTABLE_PATH, 'serve'], imagePullPolicy: 'Never' })
         const more = {
           ...{ BERTH_HOST: '0.0.0.0', BERTH_API_KEY: 'sk_live_inside_cluster', HOME: '/home/berth' },
-          BERTH_SERVER_IMAGES: PLAIN_IMAGE,
+          ...{ BERTH_SERVER_IMAGES: PLAIN_IMAGE, BERTH_OUTBOUND_HOSTS: apiServer.host },
           ...{ KUBERNETES_SERVICE_HOST: apiServer.hostname, KUBERNETES_SERVICE_PORT: apiServer.port },
         }
         container.env.push(...Object.entries(more).map(([name, value]) => ({ name, value })))
@@ -78,6 +78,12 @@ test.skipIf(lacksCluster('berth in a cluster'))(
     await until(isCreated, 'a server', 90_000)
     const result = await call(`/servers/${id}/exec`, { command: 'id -u; ls /var/run/secrets' })
     expect(result).toMatchObject({ stdout: '1000\n', exitCode: 2 })
+    // What the policies of a cluster deny servers, they reach through berth by its rules.
+    const look = (at: string) => `bun -e 'console.log(await (await fetch("http://${at}/")).text())'`
+    const commands = [look(apiServer.host), look('10.9.9.9')]
+    expect(await call(`/servers/${id}/exec`, { command: commands.join('; ') })).toMatchObject({
+      stdout: expect.stringMatching(/HTTP request to an HTTPS server[\s\S]*berth refuses this connection/),
+    })
     // The executable comes from the image named for servers: a registry has no other.
     const { id: plain } = await call(`/servers?image=${PLAIN_IMAGE}`, {})
     expect(await call(`/servers/${plain}/exec`, { command: 'echo here' })).toMatchObject({ stdout: 'here\n' })

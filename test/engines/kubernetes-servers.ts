@@ -70,7 +70,13 @@ export async function engineOn(
   config: Partial<KubernetesConfig> = {},
   { pulls } = { pulls: false },
 ): Promise<KubernetesEngine> {
-  const none = { context: null, storageClass: null, runtimeClass: null, nodeSelector: {} }
+  const none = {
+    context: null,
+    network: 'pod' as const,
+    storageClass: null,
+    runtimeClass: null,
+    nodeSelector: {},
+  }
   return new KubernetesEngine({
     access: await readAccess({ kubeconfig: [kubeconfig], context: null }, {}),
     config: { ...none, kubeconfig: [kubeconfig], namespace: NAMESPACE, ...config },

@@ -18,7 +18,7 @@ import {
   type ServerWish,
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
-import type { OutboundProxy } from '../local/network/outbound/proxy.ts'
+import type { OutboundProxy, OutboundProxyOptions } from '../local/network/outbound/proxy.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { ServerDirectories } from '../local/server-directories.ts'
 import { StagingArea } from '../local/staging.ts'
@@ -110,7 +110,7 @@ export class EngineDriver implements ComputeDriver {
         new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
       prepareCaches: options.prepareCaches,
       provide: options.provide,
-      wayOut: (serverId, socketsOfBerth) => this.#wayOut(serverId, socketsOfBerth),
+      wayOut: (serverId, way) => this.#wayOut(serverId, way),
       begin: (name) => {
         this.#begun.add(name)
         this.#watchEnds()
@@ -369,13 +369,13 @@ export class EngineDriver implements ComputeDriver {
 
   async #wayOut(
     serverId: string,
-    socketsOfBerth: Readonly<Record<number, string>>,
+    way: Pick<OutboundProxyOptions, 'socketsOfBerth' | 'enforced'>,
   ): Promise<OutboundProxy | null> {
     const { engine, outbound = { mode: 'public', hosts: [] }, logger } = this.#options
     if (engine.leadsOutside) return null
     const { OutboundProxy } = await import('../local/network/outbound/proxy.ts')
     return new OutboundProxy({
-      ...{ serverId, socketsOfBerth, logger, settings: outbound },
+      ...{ ...way, serverId, logger, settings: outbound },
       commons: await this.#commons(),
     })
   }

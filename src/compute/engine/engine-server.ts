@@ -7,7 +7,7 @@ import type { Limits } from '../driver.ts'
 import { DiskWatch } from '../local/disk-watch.ts'
 import { SANDBOXD_ENVIRONMENT } from '../local/isolation.ts'
 import type { ForwardTarget } from '../local/network/forward.ts'
-import type { OutboundProxy } from '../local/network/outbound/proxy.ts'
+import type { OutboundProxy, OutboundProxyOptions } from '../local/network/outbound/proxy.ts'
 import type { AcceptAtPort } from '../local/network/project-ports.ts'
 import { OUTBOUND_PORT, PROXY_ENVIRONMENT } from '../local/network/rules.ts'
 import type { ProvidedNetwork } from '../local/network/server-network.ts'
@@ -79,9 +79,12 @@ export interface ServerContext {
   /**
    * Makes the way out of a server; null if the network of servers leads outside by itself.
    *
-   * @param socketsOfBerth the unix sockets of berth that the server is given, by port; filled before its first command
+   * @param way `socketsOfBerth`: filled before the first command
    */
-  wayOut(serverId: string, socketsOfBerth: Readonly<Record<number, string>>): Promise<OutboundProxy | null>
+  wayOut(
+    serverId: string,
+    way: Pick<OutboundProxyOptions, 'socketsOfBerth' | 'enforced'>,
+  ): Promise<OutboundProxy | null>
   /** Notes an instance of this process before it is made. */
   begin(name: string): void
   /** Notes that an instance is gone. */
@@ -289,7 +292,8 @@ export class EngineServer {
     const ended = context.endOf(instance.id)
     const transport = await this.#connect(instance)
     const socketsOfBerth: Record<number, string> = {}
-    const outbound = await context.wayOut(server, socketsOfBerth)
+    const enforced = (): Promise<boolean> => this.#isKeptIn(instance)
+    const outbound = await context.wayOut(server, { socketsOfBerth, enforced })
     const sandbox = await RemoteSandbox.start({
       transport,
       keepAlive: null,
@@ -338,6 +342,16 @@ export class EngineServer {
     watch.start()
     sandbox.watchStorage(watch)
     return running
+  }
+
+  /** Reports whether the instance that runs reaches nothing outside by itself. */
+  async #isKeptIn(instance: EngineInstance): Promise<boolean> {
+    const addresses = this.#context.engine.outsideOf?.(instance) ?? []
+    const reaches = addresses.map(
+      async ({ host, port }) => this.#running?.sandbox.reaches(host, port) ?? true,
+    )
+    const reached = await Promise.all(reaches).catch(() => [true])
+    return !reached.includes(true)
   }
 
   async #connect(instance: EngineInstance): Promise<FrameTransport> {

@@ -28,6 +28,12 @@ export interface Engine {
   /** Whether the network of servers leads outside. Where it does not, berth gives them a way out over their sandboxd. */
   readonly leadsOutside: boolean
 
+  /**
+   * Returns addresses that an instance can connect to unless something keeps it from the network. Missing if it never can
+   * where its network leads nowhere.
+   */
+  outsideOf?(instance: EngineInstance): readonly OutsideAddress[]
+
   /** Tries whether the engine responds and what it can do. */
   probe(): Promise<EngineProbe>
 
@@ -80,6 +86,13 @@ export interface Engine {
    * @param ended receives the id of an instance that has ended, and why as a sentence for a person
    */
   watch(owner: string, ended: (id: string, reason: string) => void): Disposable
+}
+
+/** An address that is not the instance's own. */
+export interface OutsideAddress {
+  /** A name, or an address without brackets. */
+  readonly host: string
+  readonly port: number
 }
 
 /** No machine that can be reached has a storage. */

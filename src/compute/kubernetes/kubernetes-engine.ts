@@ -10,6 +10,7 @@ import {
   EXECUTABLE_PATH,
   type InstanceSpec,
   LISTEN_PATH,
+  type OutsideAddress,
   StorageLost,
   type StorageSpec,
 } from '../engine/engine.ts'
@@ -67,6 +68,9 @@ const ATTEMPT_MS = 60
  */
 const BEGUN_MS = { running: 40, waiting: 250 } as const
 
+/** The port of every kubelet. */
+const KUBELET_PORT = 10_250
+
 /** Milliseconds in which a node responds that is back. */
 const BACK_MS = 3_000
 
@@ -103,7 +107,7 @@ export class KubernetesEngine implements Engine {
   readonly carrier = 'exec'
   // A pod has no such limit but one that its kubelet may have for all.
   readonly limitsProcesses = false
-  readonly leadsOutside = true
+  readonly leadsOutside: boolean
   readonly client: KubernetesClient
   readonly namespace: string
   readonly #access: ClusterAccess
@@ -118,6 +122,7 @@ export class KubernetesEngine implements Engine {
   constructor({ access, config, pulls, toolsImage }: KubernetesEngineOptions) {
     const { namespace, storageClass, nodeSelector, runtimeClass } = config
     this.#access = access
+    this.leadsOutside = config.network === 'pod'
     this.client = new KubernetesClient(access)
     this.namespace = namespace ?? access.namespace
     this.#claims = new Claims(this.client, this.#path('persistentvolumeclaims'), storageClass)
@@ -137,10 +142,12 @@ export class KubernetesEngine implements Engine {
           `The account of the kubeconfig may not ${missing.join(', ')} in the namespace ${this.namespace}. Bind the Role to it that "berth kubernetes manifest" prints.`,
         )
       return {
-        network: 'the pod network of the cluster',
+        network: `the pod network of the cluster${this.leadsOutside ? '' : ', outbound by proxy'}`,
         enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'watchdog' },
         notes: [
-          'What servers reach over the network is up to the policies of the namespace, which only some clusters enforce.',
+          this.leadsOutside
+            ? 'What servers reach over the network is up to the policies of the namespace, which only some clusters enforce.'
+            : 'Outbound rules hold where the cluster enforces a policy that denies what servers send: "berth servers network" tries it.',
         ],
       }
     })
@@ -194,6 +201,16 @@ export class KubernetesEngine implements Engine {
       if (error instanceof ModeRefused && (await this.#claims.loosen(spec.storage))) return this.#run(spec)
       throw error
     }
+  }
+
+  /** Its node and the API server are where policies have something to deny, whatever the cluster is connected to. */
+  outsideOf({ id, labels }: EngineInstance): OutsideAddress[] {
+    const { hostname, port } = new URL(this.client.server)
+    const node = this.#watch(labels.owner).get(id)?.status.hostIP
+    return [
+      { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) },
+      ...(node === undefined ? [] : [{ host: node, port: KUBELET_PORT }]),
+    ]
   }
 
   async connect(instance: EngineInstance): Promise<FrameTransport> {

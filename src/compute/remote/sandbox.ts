@@ -1,4 +1,5 @@
 import { VERSION } from '../../runtime/version.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Limits } from '../driver.ts'
 import type { ForwardTarget } from '../local/network/forward.ts'
 import type { AcceptAtPort, AnsweringPorts } from '../local/network/project-ports.ts'
@@ -13,7 +14,7 @@ import {
   type ServerConsumption,
 } from '../sandbox.ts'
 import { type KeepAlive, SandboxdClient } from '../sandboxd/client.ts'
-import type { ClientCall } from '../sandboxd/client-calls.ts'
+import { CallError, type ClientCall } from '../sandboxd/client-calls.ts'
 import type { SandboxdExecution } from '../sandboxd/client-execution.ts'
 import type { SandboxdConfiguration } from '../sandboxd/protocol.ts'
 import { SandboxBase, SandboxFaults } from '../sandboxd/sandbox-base.ts'
@@ -21,6 +22,9 @@ import type { FrameTransport } from '../sandboxd/transport.ts'
 import { acceptAtPorts, acceptFor } from './accept.ts'
 import { dialThrough } from './called-connection.ts'
 import { decodeActivity, readBoolean, readConsumption } from './read-response.ts'
+
+/** Milliseconds for a connection to an address outside, beyond which something drops what is sent there. */
+const REACH_MS = 1_000
 
 /** Milliseconds beyond the grace of its commands in which sandboxd has to end. */
 const STOP_MARGIN_MS = 2_000
@@ -123,6 +127,27 @@ export class RemoteSandbox extends SandboxBase implements Sandbox {
     if (this.network === 'shared') return
     // It ends with the sandbox.
     acceptAtPorts(this.sandboxd, ports, accept, this.exited).catch(() => {})
+  }
+
+  /**
+   * Reports whether the server can connect to an address within a second.
+   *
+   * @throws ComputeError if it cannot be asked
+   */
+  async reaches(host: string, port: number): Promise<boolean> {
+    const call = this.call('dial', { port, host })
+    const connected = call.result.then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof CallError) return false
+        throw error
+      },
+    )
+    try {
+      return await within(REACH_MS, connected, false)
+    } finally {
+      call.drop()
+    }
   }
 
   /** Its files are not those of this machine. */

@@ -15,7 +15,7 @@ export interface ServerNetworkState {
   readonly settings: OutboundSettings
   /** Ports of this machine's loopback that the server reaches at the same port of its own. */
   readonly machinePorts: readonly number[]
-  /** Whether the settings hold; null while the server sleeps. They do not if berth has no control of its network. */
+  /** Whether the settings hold; null while the server sleeps. */
   readonly enforced: boolean | null
   readonly refused: readonly RefusedDestination[]
 }
@@ -62,13 +62,13 @@ export class ServerNetworks {
   }
 
   /** Returns what holds for a server. @param sandbox undefined while it sleeps */
-  show(row: ServerRow, sandbox: Sandbox | undefined): ServerNetworkState {
+  async show(row: ServerRow, sandbox: Sandbox | undefined): Promise<ServerNetworkState> {
     const outbound = sandbox?.outboundControl ?? null
     return {
       chosen: row.network ?? NOTHING_CHOSEN,
       settings: this.#settings(row.network),
       machinePorts: this.#dependencies.machinePorts,
-      enforced: sandbox === undefined ? null : outbound !== null,
+      enforced: sandbox === undefined ? null : ((await outbound?.enforced()) ?? false),
       refused: outbound?.refused ?? [],
     }
   }

@@ -64,9 +64,9 @@ export const serverNetworkRoutes = ({ access, services: { servers } }: ControlPa
     .use(access)
     .get(
       '',
-      ({ params }) => {
+      async ({ params }) => {
         const row = rowOf(params.serverId)
-        return shown(row.id, servers.networks.show(row, servers.lifecycle.sandbox(row.id)))
+        return shown(row.id, await servers.networks.show(row, servers.lifecycle.sandbox(row.id)))
       },
       operation('control.serverNetwork.get', {
         access: 'admin',

@@ -100,11 +100,22 @@ export class ClusterNode {
     private readonly holder: number,
     /** Absolute path of the directory with its volumes. */
     readonly volumes: string,
+    /** The range of its pods' addresses. */
+    private readonly pods: string,
   ) {}
 
   /** Runs a command as root of the node, which sees its mounts and its network. */
   run(...command: string[]): Promise<void> {
     return run(...enter(this.holder), ...command)
+  }
+
+  /** Drops what its pods send, as a cluster does whose policies deny that, or no longer. */
+  async dropFromPods(drops = true): Promise<void> {
+    if (!drops) return this.run('nft', 'delete', 'table', 'ip', 'policies')
+    const chains = ['input', 'forward'].map(
+      (hook) => `chain ${hook} { type filter hook ${hook} priority 0; ip saddr ${this.pods} drop; }`,
+    )
+    await this.run('nft', `table ip policies { ${chains.join('; ')}; }`)
   }
 
   /** Takes the node off the network, without a word to anybody. */
@@ -221,7 +232,15 @@ async function bringUp(
     return {
       holder,
       files,
-      node: new ClusterNode(nodeName(n), containerd, kubelet, setLink, holder, join(files, 'volumes')),
+      node: new ClusterNode(
+        nodeName(n),
+        containerd,
+        kubelet,
+        setLink,
+        holder,
+        join(files, 'volumes'),
+        `${network}.${n}.0/24`,
+      ),
     }
   })
 

@@ -5,13 +5,15 @@ import { Refusals } from './refusals.ts'
 import { type RelayCommons, RelayedServer } from './relayed-server.ts'
 
 /** The options of `OutboundProxy`. */
-interface OutboundProxyOptions {
+export interface OutboundProxyOptions {
   commons: RelayCommons
   /** The server's id, for remedies. */
   serverId: string
   settings: OutboundSettings
   /** See `ServerNetwork.socketsOfBerth`. */
   socketsOfBerth: Readonly<Record<number, string>>
+  /** Reports whether nothing else leads outside. */
+  enforced(): Promise<boolean>
   logger: Logger
 }
 
@@ -20,10 +22,12 @@ interface OutboundProxyOptions {
  * these arrive; `OutboundRelay` takes those that the kernel redirects, in another one.
  */
 export class OutboundProxy extends Refusals implements OutboundControl {
+  readonly enforced: OutboundControl['enforced']
   readonly #server: RelayedServer
 
-  constructor({ commons, serverId, settings, socketsOfBerth, logger }: OutboundProxyOptions) {
+  constructor({ commons, serverId, settings, socketsOfBerth, enforced, logger }: OutboundProxyOptions) {
     super(serverId, logger)
+    this.enforced = enforced
     this.#server = new RelayedServer(commons, serverId, settings, socketsOfBerth, (refused) =>
       this.note(refused),
     )

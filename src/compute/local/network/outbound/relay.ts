@@ -181,6 +181,10 @@ export class RelayedOutbound extends Refusals implements OutboundControl {
     )
   }
 
+  async enforced(): Promise<boolean> {
+    return true
+  }
+
   async apply(settings: OutboundSettings): Promise<void> {
     this.#settings = settings
     this.forget()
