@@ -186,18 +186,25 @@ describe('a stream that outlives its carriers', () => {
 
   test('ends with sandboxd at once, after its last bytes', async () => {
     await using server = await ListeningServer.start()
-    const output: string[] = []
-    const onOutput = (_: string, data: Uint8Array) => void output.push(Buffer.from(data).toString())
-    const execution = server.client.exec({
-      command: 'trap "echo ended; exit 3" TERM; echo ready; sleep 300 & wait',
-      timeoutMs: null,
-      onOutput,
+    // Several, since it is one that ends last whose end nothing else waits for.
+    const commands = Array.from({ length: 20 }, () => {
+      let output = ''
+      const { exit } = server.client.exec({
+        command: 'trap "echo ended; exit 3" TERM; echo ready; sleep 300 & wait',
+        timeoutMs: null,
+        onOutput(_, data) {
+          output += Buffer.from(data).toString()
+        },
+      })
+      return { exit, output: () => output }
     })
-    await until(() => output.join('') === 'ready\n', 'the trap is set')
+    await until(() => commands.every(({ output }) => output() === 'ready\n'), 'the traps are set')
     server.client.shutdown()
     expect(await server.client.closed).toBe('sandboxd ended.')
-    expect(await execution.exit).toMatchObject({ exitCode: 3 })
-    expect(output.join('')).toBe('ready\nended\n')
+    for (const { exit, output } of commands) {
+      expect(await exit).toMatchObject({ exitCode: 3 })
+      expect(output()).toBe('ready\nended\n')
+    }
     expect(await server.sandboxd.exited).toBe(0)
     expect(server.carriers).toHaveLength(1)
   }, 60_000)

@@ -64,6 +64,7 @@ export class Command {
   #terminal: CommandTerminal | null = null
   #batcher: OutputBatcher | null = null
   #pid: number | null = null
+  #pumps: readonly OutputPump[] = []
   #ending: Promise<void> | null = null
   #graceEnds = Number.POSITIVE_INFINITY
   readonly #abandoned = Promise.withResolvers<number>()
@@ -80,6 +81,11 @@ export class Command {
   /** The shell's pid once it runs. */
   get pid(): number | null {
     return this.#pid
+  }
+
+  /** Whether its output waits for berth. */
+  get isStalled(): boolean {
+    return this.#pumps.some(({ stalled }) => stalled)
   }
 
   /** Adds bytes to standard input; they are kept until the command starts. */
@@ -139,6 +145,7 @@ export class Command {
     if (this.#cancelled) return { exitCode: 143, timedOut: false, truncated: false }
     const { process, pumps, terminal } = this.#spawn()
     this.#pid = process.pid
+    this.#pumps = pumps
     system.note(process.pid)
     this.#terminal = terminal
     this.#context.started(process.pid)

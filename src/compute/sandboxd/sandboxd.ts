@@ -41,6 +41,9 @@ const MOST_LOOKS = 5
 /** Orphans that are reaped one by one; endless ones must not hold up everything else. @bound program */
 const MOST_REAPED = 64
 
+/** Milliseconds in which commands that a shutdown has ended send their last output and their exit codes. */
+const REPORT_MS = 300
+
 /** Milliseconds that services have to free what they hold when berth is gone. */
 const CLOSE_MS = 1_000
 
@@ -132,6 +135,12 @@ class Sandboxd {
     // A look can miss a process whose parent ends just then. This process has adopted it by now.
     for (let round = 0; round < MOST_LOOKS && readChildren(process.pid)?.length !== 0; round += 1)
       await killAll(this.#find)
+    const until = performance.now() + REPORT_MS
+    while (
+      performance.now() < until &&
+      this.#commands.values().some((one) => one.pid !== null && !one.isStalled)
+    )
+      await Bun.sleep(1)
   }
 
   async #closeCalls(): Promise<void> {
