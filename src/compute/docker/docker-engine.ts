@@ -52,6 +52,7 @@ interface EngineFacts {
   readonly id: string
   readonly processors: number
   readonly isPodman: boolean
+  readonly enforced: EngineProbe['enforced']
   readonly notes: readonly string[]
 }
 
@@ -59,7 +60,7 @@ interface EngineFacts {
 export class DockerEngine implements Engine {
   readonly name = 'docker'
   readonly carrier: 'attach' | 'exec'
-  readonly limitsProcesses = true
+  limitsProcesses = true
   readonly leadsOutside: boolean
   readonly #options: DockerEngineOptions
   readonly #client: DockerClient
@@ -84,14 +85,14 @@ export class DockerEngine implements Engine {
   probe(): Promise<EngineProbe> {
     return this.#do('say what it can do', async () => {
       await this.#client.ping()
-      const { notes } = await this.#known()
+      const { notes, enforced } = await this.#known()
       await this.#findNetwork()
       return {
         notes,
         network: this.leadsOutside
           ? `the network ${this.#options.network} of the engine`
           : 'own, outbound by proxy',
-        enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'cgroup' },
+        enforced,
       }
     })
   }
@@ -272,17 +273,27 @@ export class DockerEngine implements Engine {
     ])
     // Podman makes an id up for each response.
     const id = isPodman ? `podman:${digestOf(`${info.Name} ${info.DockerRootDir}`, 32)}` : String(info.ID)
-    const lacks = Object.entries({ MemoryLimit: 'memory', PidsLimit: 'processes', CpuCfsQuota: 'processors' })
-      .filter(([field]) => info[field] === false)
-      .map(([, word]) => word)
+    // Of an ordinary user's it says there that it limits all, and here that it has no control groups for that.
+    const { cgroupControllers } = isPodman
+      ? fieldsOf(fieldsOf(await this.#client.json('GET', '/libpod/info')).host)
+      : {}
+    const has = (controller: string, field: string): boolean =>
+      Array.isArray(cgroupControllers) ? cgroupControllers.includes(controller) : info[field] !== false
+    const enforced = {
+      cpu: has('cpu', 'CpuCfsQuota') ? 'cgroup' : 'none',
+      memory: has('memory', 'MemoryLimit') ? 'cgroup' : 'watchdog',
+      processes: has('pids', 'PidsLimit') ? 'cgroup' : 'watchdog',
+    }
+    this.limitsProcesses = enforced.processes === 'cgroup'
+    const lacks = Object.entries(enforced).flatMap(([resource, by]) => (by === 'cgroup' ? [] : [resource]))
     const notes: string[] = []
     if (lacks.length > 0)
       notes.push(
-        `The engine does not limit ${lacks.join(', ')}: its kernel lacks the control groups for that.`,
+        `The engine does not limit ${lacks.join(', ')}, for which it has no control groups: berth looks itself at memory and processes, twice a second.`,
       )
     if (!String(info.SecurityOptions).includes('seccomp'))
       notes.push('The engine filters no system calls (seccomp), so servers reach more of its kernel.')
-    return { id, processors: Number(info.NCPU) || 1, isPodman, notes }
+    return { id, processors: Number(info.NCPU) || 1, isPodman, enforced, notes }
   }
 
   async #attach({ id }: EngineInstance): Promise<HijackedTransport> {
