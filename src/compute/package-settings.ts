@@ -1,7 +1,8 @@
 import { PACKAGE_VARIABLES } from './sandbox.ts'
 
 /** Paths of the settings in a sandbox's tools directory. */
-export const NPM_SETTINGS_FILE = 'etc/npmrc'
+// Not etc/npmrc: Yarn 1 reads that beside the program it runs on, which is berth's own where there is no Node.
+export const NPM_SETTINGS_FILE = 'etc/npm.conf'
 export const MAVEN_SETTINGS_DIRECTORY = 'etc/maven'
 export const RUBY_SETTINGS_FILE = 'lib/gem-relay.rb'
 

@@ -184,7 +184,7 @@ export function machineToolTests(name: Isolation): void {
         'bin/bunx',
         'bin/node',
         ...(Bun.which('python3', { PATH: TEST_PATH }) === null ? [] : ['bin/python']),
-        'etc/npmrc',
+        'etc/npm.conf',
         'lib/node',
       ])
       expect(entries(join(bench.dataDir, 'sandbox'))).toEqual(before)
@@ -196,7 +196,7 @@ export function machineToolTests(name: Isolation): void {
 const entries = (folder: string): [path: string, inode: number][] =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .flatMap((path): [string, number][] => {
-      const tool = /(?:bin|lib|etc)\/(?:bunx?|node|python|npmrc)$/.exec(path)
+      const tool = /(?:bin|lib|etc)\/(?:bunx?|node|python|npm\.conf)$/.exec(path)
       return tool === null ? [] : [[tool[0], lstatSync(join(folder, path)).ino]]
     })
     .sort()
