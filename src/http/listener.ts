@@ -110,7 +110,7 @@ export class Listener implements SocketUpgrader {
    * Listens for requests of servers with their own network, which come by connections that are passed on to it.
    * `connectionOf` is null for them. May be called again.
    *
-   * @returns the unix socket (unix(7)) to pass connections on to, an abstract one
+   * @returns the unix socket (unix(7)) to pass connections on to
    */
   listenForServers(): string {
     if (this.#forServers === null) {

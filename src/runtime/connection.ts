@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { systemRandom } from './random.ts'
 
 /** A TCP connection to this process. */
@@ -12,9 +14,11 @@ export interface Connection {
 }
 
 /**
- * Makes up a unix socket (unix(7)), an abstract one, at which this process takes connections that it passes on for servers
- * to a port of its own. Nobody else sees where those come from. Every user of the machine can take a name of such a socket,
- * so nobody can tell this one beforehand.
+ * Makes up a unix socket (unix(7)) at which this process takes connections that it passes on for servers to a port of its
+ * own. Nobody else sees where those come from. On Linux it is an abstract one, which goes with the process; every user of the
+ * machine can take its name, so nobody can tell it beforehand.
  */
-export const newSocketForServers = (): string =>
-  `\0berth/${process.pid}/${Buffer.from(systemRandom.bytes(16)).toString('hex')}`
+export function newSocketForServers(platform: NodeJS.Platform = process.platform): string {
+  const name = `berth-${process.pid}-${Buffer.from(systemRandom.bytes(16)).toString('hex')}`
+  return platform === 'linux' ? `\0${name}` : join(tmpdir(), `${name}.sock`)
+}
