@@ -321,6 +321,9 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
     )
     const holds = () => sandbox.it.outboundControl?.enforced()
     expect(await holds()).toBe(false)
+    // So a request from an address of the cluster may be a server's.
+    const connection = { remoteAddress: '10.9.9.9', remotePort: 9, localLoopback: null, localPort: 4747 }
+    expect(await driver.senderOf(connection)).toBe('unknown')
     for (const node of on.cluster.nodes) await node.dropFromPods()
     try {
       expect(await holds()).toBe(true)

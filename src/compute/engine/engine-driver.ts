@@ -315,7 +315,9 @@ export class EngineDriver implements ComputeDriver {
 
   /** Servers have networks of their own, from which nothing reaches the loopback of this machine, nor anything if they lead nowhere. */
   async senderOf({ remoteAddress }: Connection): Promise<Sender> {
-    if (!this.#options.engine.leadsOutside) return 'elsewhere'
+    const { leadsOutside, outsideOf } = this.#options.engine
+    // That policies of a cluster deny all is what a person says, and not seen of each server.
+    if (!leadsOutside && outsideOf === undefined) return 'elsewhere'
     const isLoopback =
       remoteAddress === '::1' || remoteAddress.startsWith('127.') || remoteAddress.startsWith('::ffff:127.')
     return isLoopback ? 'elsewhere' : 'unknown'
