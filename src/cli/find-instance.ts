@@ -70,13 +70,16 @@ export class NoCredentialError extends CommandError {
   }
 }
 
+/** Matches what an HTTP header can carry as a credential. */
+const CREDENTIAL = /^[\x21-\x7e]+$/
+
 /**
  * Finds the instance of a command: `--base-url` and `--api-key` (`--admin-token`), else BERTH_BASE_URL and
  * BERTH_API_KEY (BERTH_ADMIN_TOKEN), else the instance that runs on the data directory, else, for the API, the one of
  * `berth login`. A directory's credentials are sent to the directory's own instance only, and the key of a login to
  * its own URL, never to an address from another source.
  *
- * @throws UsageError for an invalid address; NoInstanceError, CommandError if no instance or key is found
+ * @throws UsageError for an invalid address or credential; NoInstanceError, CommandError if no instance or key is found
  */
 export function findInstance(
   options: InstanceOptions,
@@ -87,6 +90,10 @@ export function findInstance(
   const { directory, directoryUrl, baseUrl, connectionEnv } = findBaseUrl(options, { env, cwd })
   const flagged = options[option]
   const credential = flagged ?? (connectionEnv[variable] || undefined)
+  if (credential !== undefined && !CREDENTIAL.test(credential))
+    throw new UsageError(
+      `${flagged === undefined ? variable : flag} holds no ${what}: it has spaces, line breaks or other characters that none has. Copy the whole ${what}; one shown with "…" is shortened.`,
+    )
   if (baseUrl === undefined) {
     // A directory that is named explicitly must have a running instance.
     const isNamed = options.data !== undefined || Boolean(env.BERTH_DATA)

@@ -108,6 +108,16 @@ test('without an instance of the directory, the only one is used to read and to 
   )
 })
 
+test('a shortened key, or one with a line break, is named as none', async () => {
+  for (const key of ['sk_live_…ab12', 'sk_live_one\nsk_live_two', '']) {
+    const { stderr, exitCode } = await berth.run([...LIST, '--api-key', key])
+    expect(stderr).toStartWith('berth: --api-key holds no API key: ')
+    expect(exitCode).toBe(2)
+  }
+  const { stderr } = await berth.run(['faults'], { env: { BERTH_ADMIN_TOKEN: 'a b' } })
+  expect(stderr).toStartWith('berth: BERTH_ADMIN_TOKEN holds no admin token: ')
+})
+
 test('reports an address at which nothing listens, or an app', async () => {
   const at = ['--base-url', `http://127.0.0.1:${freePort()}`]
   expect((await run([...LIST, ...at], { cwd: berth.cwd })).stderr).toStartWith(
