@@ -179,8 +179,19 @@ describe('a stream that outlives its carriers', () => {
 
   test('is given up by berth, too, after the lease', async () => {
     await using server = await ListeningServer.start({ leaseMs: 1_000 })
+    const printed: string[] = []
+    const onOutput = (stream: string, data: Uint8Array): void => {
+      printed.push(`${stream}: ${Buffer.from(data)}`)
+    }
+    const running = server.client.exec({ command: 'sleep 60', timeoutMs: 60_000, onOutput })
+    await running.pid
     signal(server.sandboxd.pid, 'SIGKILL')
+    const unsent = server.client.exec({ command: 'true', timeoutMs: 60_000, onOutput })
+    const why = 'The server is not running any more; start it again. It could not be reached for 1 seconds: '
     expect(await server.client.closed).toStartWith('It could not be reached for 1 seconds: ')
+    await expect(unsent.exit).rejects.toThrow(why)
+    expect((await running.exit).exitCode).toBe(137)
+    expect(printed).toEqual([expect.stringContaining(`stderr: berth: ${why}`)])
     expect(server.transport.interruption).toStartWith('It could not be reached for 1 seconds: ')
   }, 60_000)
 

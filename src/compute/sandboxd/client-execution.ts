@@ -252,10 +252,18 @@ export class SandboxdExecution {
     this.#complete(() => this.#result.reject(new ComputeError(message)))
   }
 
-  /** Ends the execution because the sandbox is gone: it was killed if it had started, else it was not started. */
-  abandon(): void {
-    if (this.#hasStarted) this.finish(KILLED)
-    else this.fail(NOT_RUNNING)
+  /**
+   * Ends the execution because the sandbox is gone: it was killed if it had started, else it was not started.
+   *
+   * @param cause says why it cannot be reached; null if it ended otherwise
+   */
+  abandon(cause: string | null): void {
+    const message = cause === null ? NOT_RUNNING : `${NOT_RUNNING} ${cause}`
+    if (!this.#hasStarted) this.fail(message)
+    else {
+      if (cause !== null) this.note(message)
+      this.finish(KILLED)
+    }
   }
 
   #complete(settle: () => void): void {

@@ -191,12 +191,13 @@ export class SandboxdClient {
   close(reason: string): void {
     if (this.#over) return
     this.#over = true
+    const cause = this.#isInterrupted ? reason : null
     this.#channel.close()
     clearInterval(this.#pings ?? undefined)
     for (const timer of this.#timers.values()) clearTimeout(timer)
     this.#timers.clear()
     this.#ready.reject(new ComputeError(`The sandbox did not start: ${reason}`))
-    for (const execution of this.#executions.values()) execution.abandon()
+    for (const execution of this.#executions.values()) execution.abandon(cause)
     this.#executions.clear()
     this.#calls.close(reason)
     for (const pong of this.#pongs.splice(0)) pong()
