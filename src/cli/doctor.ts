@@ -114,13 +114,17 @@ export async function examine(
     ])
     const used = drivers.find(({ name }) => name === isolation.used) ?? null
     const hasImage = used !== null && kindOf(used.name).compute !== 'local'
+    const terminal = selected === null ? await examineTerminal(used) : null
+    const startsNone = terminal?.status === 'failed'
     const findings = [
       ...isolation.findings,
-      ...(hasImage ? [ok('image', config.serverImage ?? ownImage(versionInfo().version))] : []),
-      ...(selected !== null
+      ...(hasImage && !startsNone
+        ? [ok('image', config.serverImage ?? ownImage(versionInfo().version))]
+        : []),
+      ...(terminal === null ? [] : [terminal]),
+      ...(terminal === null || startsNone
         ? []
         : [
-            await examineTerminal(used),
             ...(await examineTools(used, { path, variables: env, dataDir: trial })),
             ...(used === null || examineEngine === undefined ? [] : await examined(examineEngine)),
           ]),
@@ -252,9 +256,9 @@ async function describeIsolation(
       const state = name === wanted ? failed : absent
       return state(name, `not available: ${probe.reason}`, probe.remedy)
     }
-    const about = kindOf(name).compute === 'local' ? 'weaker here: ' : ''
-    const weaker = (probe.notes ?? []).map((note) => `; ${about}${note}`).join('')
-    return ok(name, `${name === used?.name ? 'works, and is used' : 'works'}${weaker}`)
+    const about = kindOf(name).compute === 'local' ? '; weaker here: ' : '. '
+    const notes = (probe.notes ?? []).map((note) => `${about}${note.replace(/\.$/, '')}`).join('')
+    return ok(name, `${name === used?.name ? 'works, and is used' : 'works'}${notes}`)
   })
   const enforced = used?.probe.available ? await used.probe.enforced() : null
   const isHere = used !== undefined && kindOf(used.name).compute === 'local'
@@ -303,7 +307,7 @@ const COMMAND = `test -t 0 && test -t 1 && test -t 2 || exit ${NO_TERMINAL}; (: 
 const MOUNT = 'Mount devpts on /dev/pts, with ptmxmode=666.'
 
 /**
- * Examines terminals on servers by opening one.
+ * Examines terminals on servers by opening one. Of an engine, the finding that none can be started takes its place.
  *
  * @param driver of the isolation that servers would have, on a writable directory; null if none is available
  */
@@ -320,6 +324,8 @@ async function examineTerminal(driver: ComputeDriver | null): Promise<Finding> {
     }
     return absent(name, `programs do not see a pseudo-terminal as a terminal (exit code ${exitCode})`, MOUNT)
   } catch (error) {
+    if (kindOf(driver.name).compute !== 'local')
+      return failed('servers', `none can be started: ${messageOf(error)}`, 'Follow what it says.')
     return absent(name, `no pseudo-terminal: ${error instanceof Error ? error.message : error}`, MOUNT)
   }
 }

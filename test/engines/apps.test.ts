@@ -185,6 +185,18 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     expect(exitCode).toBe(0)
   }, 60_000)
 
+  test('doctor says once why no server can be started, and how that ends', async () => {
+    const { exitCode, stdout } = await run(
+      ['doctor', '--compute', 'docker', '--engine', `unix://${rig.socket}`],
+      { cwd: directory, env: { BERTH_SERVER_IMAGE: 'missing:1' } },
+    )
+    expect(stdout).toMatch(
+      /^✗ servers +none can be started: The engine .* has no image missing:1.*\n +Follow what it says\.$/m,
+    )
+    expect(stdout.match(/none can be started|no pseudo-terminal|not tried|^✓ image/gm)).toHaveLength(1)
+    expect(exitCode).toBe(1)
+  }, 60_000)
+
   test('a package manager that the image lacks is copied to each server, and fetched once', async () => {
     const call = `echo '{"packageManager":"pnpm@99.0.0"}' > package.json; pnpm; pnpm`
     for (const id of [await server(), await server()]) {

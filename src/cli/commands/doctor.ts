@@ -40,6 +40,8 @@ export const doctor = action({
     yes: flag('with --fix-kept: ask nothing', { short: 'y' }),
   },
   help: `
+Its other settings are those of serve, by variables: BERTH_KUBECONFIG, BERTH_SERVER_IMAGE.
+
 Exits with 1 only where berth cannot run as it is configured; with --leaks, where something is left behind.
 Files of servers that the database does not name, as after it was lost, are kept: no start and no --fix removes them.
 What belongs to an instance that runs is never reported, and neither is anything of other users.
