@@ -50,11 +50,16 @@ const hostOf = (url: URL): string =>
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
 
-/** Returns a response of the proxy's own. @param sentences what happened, for people */
-export function proxyResponse(status: string, sentences: string): string {
+/**
+ * Returns a response of the proxy's own. Of a tunnel that was not opened, programs show at most the status line, so that has
+ * the sentences too.
+ *
+ * @param sentences what happened, for people
+ */
+export function proxyResponse(status: number, sentences: string): string {
   const body = `${sentences}\n`
   return [
-    `HTTP/1.1 ${status}`,
+    `HTTP/1.1 ${status} ${sentences}`,
     'Content-Type: text/plain; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',

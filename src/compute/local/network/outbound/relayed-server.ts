@@ -260,7 +260,7 @@ export class RelayedServer {
       return refusal === null
     })
     const [refusal] = refusals
-    const fail = (status: string, why: string): void => {
+    const fail = (status: number, why: string): void => {
       if (proxied === null) {
         tunnel.cut()
         return
@@ -276,9 +276,9 @@ export class RelayedServer {
       // An earlier attempt may still succeed.
       if (attempts > 0 && (destination === undefined || disturbance?.blocks)) return
       if (destination === undefined && refusal !== undefined && destinations.length === refusals.length) {
-        fail('403 Forbidden', `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
-      } else if (destination === undefined) fail('502 Bad Gateway', 'The connection could not be opened.')
-      else if (disturbance?.blocks) fail('502 Bad Gateway', 'A network fault refuses this connection.')
+        fail(403, `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
+      } else if (destination === undefined) fail(502, 'The connection could not be opened.')
+      else if (disturbance?.blocks) fail(502, 'A network fault refuses this connection.')
       else dial(destination, disturbance)
     }
     const dial = (destination: OutboundDestination, disturbance: Disturbance | null): void => {
@@ -286,7 +286,7 @@ export class RelayedServer {
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
       if (late === null) {
-        if (attempts === 0) fail('504 Gateway Timeout', 'A network fault loses this connection.')
+        if (attempts === 0) fail(504, 'A network fault loses this connection.')
         return
       }
       attempts += 1
@@ -450,7 +450,7 @@ function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyAc
   const { tunnel } = connection
   const received = new ReceivedBytes()
   connection.timer = setTimeout(() => tunnel.cut(), HEAD_MS)
-  const refuse = (status: string, why: string): void => {
+  const refuse = (status: number, why: string): void => {
     clearTimeout(connection.timer)
     connection.reader = () => {}
     tunnel.respond(proxyResponse(status, why))
@@ -462,24 +462,23 @@ function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyAc
     received.append(bytes)
     const end = headEnd(received.bytes, searched)
     if (end === -1) {
-      if (received.bytes.length > PROXY_HEAD_LIMIT)
-        refuse('431 Request Header Fields Too Large', 'The head is too long.')
+      if (received.bytes.length > PROXY_HEAD_LIMIT) refuse(431, 'The head is too long.')
       return
     }
     clearTimeout(connection.timer)
     connection.reader = null
     const request = readProxyRequest(received.take(end).toString('latin1', 0, end - 4))
-    if (request === null) return refuse('400 Bad Request', 'Only CONNECT and http:// URLs are proxied here.')
+    if (request === null) return refuse(400, 'Only CONNECT and http:// URLs are proxied here.')
     const { host, port, head } = request
     if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
     if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
     void lookUp(host, port).then(
       (destinations) => {
         if (tunnel.closed) return
-        if (typeof destinations === 'string') refuse('502 Bad Gateway', destinations)
+        if (typeof destinations === 'string') refuse(502, destinations)
         else connect(destinations, head)
       },
-      () => refuse('502 Bad Gateway', `The name ${host} could not be looked up.`),
+      () => refuse(502, `The name ${host} could not be looked up.`),
     )
   }
 }
