@@ -14,6 +14,10 @@ const ASKS = `require('https').request({ hostname: 'registry.yarnpkg.com', path:
   response.on('data', (data) => (text += data)).on('end', () => console.log(authorized, JSON.parse(text).version))
 }).end()`
 registry.publish({ name: 'yarn', version: '1.0.0', files: { 'package/bin/yarn.js': ASKS } })
+const MAKES = `const made = new (require('module'))(__filename, module)
+made.filename = __filename
+console.log(typeof made.require('fs').readFileSync)`
+registry.publish({ name: 'npm', version: '9.1.0', files: { 'package/bin/npm-cli.js': MAKES } })
 registry.publish({ name: '@yarnpkg/cli-dist', version: '3.0.0', files: { 'package/bin/yarn.js': SAYS } })
 
 let berth: TestBerth
@@ -68,6 +72,12 @@ describe('a package manager is the version that packageManager names,', () => {
   test('and Yarn 1, which takes no registry with a credential, gets the public one through the relay', async () => {
     const { stdout, stderr } = await call('yarn', { packageManager: 'yarn@1.0.0' })
     expect({ stdout, stderr }).toMatchObject({ stdout: 'true 9.1.0\n' })
+  })
+
+  test('and npm finds what "npm init" calls of a module, also with Bun as node', async () => {
+    const manifest = `echo '{"packageManager":"npm@9.1.0"}' >package.json`
+    const run = `${manifest}; PATH="\${PATH##*:}:$PATH" npm`
+    expect(await berth.exec(await berth.server(), run)).toMatchObject({ stdout: 'function\n', stderr: '' })
   })
 
   test('of the package that Yarn has for it', async () => {

@@ -198,9 +198,10 @@ else {
     lines.push(`set -- ${quote(program)} "$@"`)
   } else {
     for (const [name, value] of Object.entries(settings(wish))) lines.push(`export ${name}=${quote(value)}`)
-    const before =
-      isClassicYarn(wish) && BERTH_PACKAGES_URL ? `-r ${quote(join(tools, 'lib/yarn-relay.js'))} ` : ''
-    lines.push(`set -- node ${before}${quote(program)} "$@"`)
+    const before = []
+    if (isClassicYarn(wish) && BERTH_PACKAGES_URL) before.push('-r', join(tools, 'lib/yarn-relay.js'))
+    if (family === 'npm') before.push('-r', join(tools, 'lib/npm-modules.js'))
+    lines.push(`set -- node ${[...before, program].map(quote).join(' ')} "$@"`)
   }
 }
 console.log(lines.join('\n'))

@@ -1,6 +1,7 @@
 import { PACKAGE_VARIABLES } from '../sandbox.ts'
 import fillGoCache from './fill-go-cache.js' with { type: 'text' }
 import findProgram from './find-program.js' with { type: 'text' }
+import npmModules from './npm-modules.js' with { type: 'text' }
 import pipenv from './pipenv.txt' with { type: 'text' }
 import poetry from './poetry.txt' with { type: 'text' }
 import yarnRelay from './yarn-relay.js' with { type: 'text' }
@@ -24,6 +25,7 @@ const FILL_GO_CACHE_FILE = 'lib/fill-go-cache.js'
 export const PROGRAM_FILES: Readonly<Record<string, string>> = {
   [FIND_PROGRAM_FILE]: findProgram,
   [FILL_GO_CACHE_FILE]: fillGoCache,
+  'lib/npm-modules.js': npmModules,
   'lib/yarn-relay.js': yarnRelay,
   'etc/poetry.txt': poetry,
   'etc/pipenv.txt': pipenv,

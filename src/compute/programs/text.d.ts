@@ -4,6 +4,11 @@ declare module '*.txt' {
   export default text
 }
 
+declare module '*/npm-modules.js' {
+  const text: string
+  export default text
+}
+
 declare module '*/yarn-relay.js' {
   const text: string
   export default text
