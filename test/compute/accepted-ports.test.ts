@@ -121,7 +121,7 @@ describe('a port of berth inside a server that is reached by calls', () => {
     acceptAtPorts(sandbox, projects, projects.accept, ended.promise).catch(() => {})
     try {
       expect(await failureAt(first)).toBe('ECONNREFUSED')
-      projects.set([first, taken.port])
+      projects.set([taken.port, first])
       await listensAt(first)
       const said = Array.from({ length: 20 }, () =>
         run(sandbox, `bash -c 'exec 3<>/dev/tcp/127.0.0.1/${first}; echo hi >&3; cat <&3'`),

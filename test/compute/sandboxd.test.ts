@@ -352,6 +352,8 @@ describe('frames', () => {
     await first
     expect(writes).toEqual([10_000])
     for (const length of [40_000, 20_000, CHUNK, 5]) writer.send(new Uint8Array(length))
+    // What is as much does not wait for the end of the turn.
+    expect(writes).toEqual([10_000, 60_000, CHUNK])
     writer.flush()
     expect(writes).toEqual([10_000, 60_000, CHUNK, 5])
   })

@@ -132,6 +132,26 @@ while True:
       await end
     })
 
+    test('are dialed, and send no more while the caller pauses', async () => {
+      const sandbox = server()
+      const sends = `import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+print(s.getsockname()[1], flush=True)
+c, _ = s.accept(); c.sendall(bytes(5000000)); c.close()`
+      const { output } = begin(sandbox, `python3 -c '${sends}'`)
+      await until('it listens', () => output.text.endsWith('\n'))
+      const { connection, received, end } = await dialed(sandbox, Number(output.text))
+      const size = (): number => received.reduce((sum, { length }) => sum + length, 0)
+      connection.pause()
+      await Bun.sleep(50)
+      const before = size()
+      await Bun.sleep(200)
+      expect(size()).toBe(before)
+      expect(before).toBeLessThan(5_000_000)
+      connection.resume()
+      await end
+      expect(size()).toBe(5_000_000)
+    })
+
     test('on which nothing listens refuse, as do all of a server that was stopped', async () => {
       await using bench = new Bench(name)
       const sandbox = await bench.start()
@@ -231,6 +251,8 @@ async function dialed(sandbox: Sandbox, port: number, host: LoopbackHost = '127.
     connection: {
       send: (bytes: Buffer) => stream.write(Buffer.from(bytes)),
       close: () => connection.end(),
+      pause: () => connection.pause(),
+      resume: () => connection.resume(),
     },
   }
 }
