@@ -116,4 +116,5 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
   }
 }
 
-const volume = (source: string, target: string) => ({ Type: 'volume', Source: source, Target: target })
+/** Returns the mount of a volume. */
+export const volume = (source: string, target: string) => ({ Type: 'volume', Source: source, Target: target })

@@ -2,6 +2,7 @@ import { sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, objectsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import {
+  CACHES_PATH,
   type Engine,
   type EngineInstance,
   type EngineInventory,
@@ -10,6 +11,7 @@ import {
   type InstanceSpec,
   LISTEN_PATH,
   type StorageSpec,
+  WORKSPACE_PATH,
 } from '../engine/engine.ts'
 import { jsonLines } from '../engine/json-lines.ts'
 import { digestOf, labelsFromText, labelsToText } from '../engine/names.ts'
@@ -117,7 +119,7 @@ export class DockerEngine implements Engine {
           body: { Name: volume, Labels: labelsToText(CONTAINER_LABELS, labels) },
         })
       // The engine gives an empty volume the owner that its image has at that path; other images have none.
-      if (!isOwn) await this.#images.giveVolumes(name, cachesOf(name))
+      if (!isOwn) await this.#images.fill({ [name]: WORKSPACE_PATH, [cachesOf(name)]: CACHES_PATH })
     })
   }
 

@@ -1,10 +1,11 @@
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { systemRandom } from '../../runtime/random.ts'
-import { CACHES_PATH, EXECUTABLE_PATH, TOOLS_PATH, WORKSPACE_PATH } from '../engine/engine.ts'
+import { EXECUTABLE_PATH, TOOLS_PATH } from '../engine/engine.ts'
 import { ownImage } from '../engine/names.ts'
 import { EngineRefusal } from '../engine/refusal.ts'
 import { ComputeError } from '../sandbox.ts'
 import type { DockerClient } from './client.ts'
+import { volume } from './container.ts'
 
 /** The label of an image that berth has made: its version. */
 export const VERSION_LABEL = 'berth.version'
@@ -31,7 +32,7 @@ export class ServerImages {
   readonly #options: ServerImagesOptions
   /** Those that the engine had, and whether they are berth's own. */
   readonly #found = new Map<string, boolean>()
-  #tools: Promise<string> | null = null
+  #tools: Promise<void> | null = null
 
   constructor(options: ServerImagesOptions) {
     this.#options = options
@@ -68,29 +69,23 @@ export class ServerImages {
     return (await this.#find(reference)) ?? false
   }
 
-  /** Gives empty volumes to the user of servers: the engine takes the owner from the image's directories. */
-  async giveVolumes(workspace: string, caches: string): Promise<void> {
-    await this.#mountOnce([
-      [workspace, WORKSPACE_PATH],
-      [caches, CACHES_PATH],
-    ])
-  }
-
   /** Returns the name of the volume that has berth's tools, filled from its own image at the first call. */
   toolsVolume(): Promise<string> {
-    this.#tools ??= (async () => {
-      const volume = `berth-tools-${this.#options.version}`
-      await this.#mountOnce([[volume, TOOLS_PATH]])
-      return volume
-    })()
-    this.#tools.catch(() => {
+    const name = `berth-tools-${this.#options.version}`
+    this.#tools ??= this.fill({ [name]: TOOLS_PATH }).catch((error: unknown) => {
       this.#tools = null
+      throw error
     })
-    return this.#tools
+    return this.#tools.then(() => name)
   }
 
-  /** Makes a container of berth's own image that never runs. The engine fills empty volumes as it makes it. */
-  async #mountOnce(volumes: readonly (readonly [source: string, target: string])[]): Promise<void> {
+  /**
+   * Fills empty volumes with what berth's own image has at their paths. The engine does that, and gives them the owners of
+   * the directories there, as it makes a container, which never runs.
+   *
+   * @param volumes their paths by their names
+   */
+  async fill(volumes: Readonly<Record<string, string>>): Promise<void> {
     const { client, version } = this.#options
     const image = ownImage(version)
     await this.isOwn(image)
@@ -101,7 +96,7 @@ export class ServerImages {
       NetworkDisabled: true,
       HostConfig: {
         NetworkMode: 'none',
-        Mounts: volumes.map(([Source, Target]) => ({ Type: 'volume', Source, Target })),
+        Mounts: Object.entries(volumes).map(([name, path]) => volume(name, path)),
       },
     })
     await client.send('DELETE', `/containers/${id}`, { query: { force: '1' } })
