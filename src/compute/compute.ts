@@ -31,7 +31,6 @@ import {
 import { ComputeError, type Sandbox } from './sandbox.ts'
 import type { Workspace } from './workspace.ts'
 
-export type { EngineMeans } from './docker/prepare-image.ts'
 export {
   type ComputeDriver,
   type DriverName,
@@ -51,7 +50,7 @@ export {
 export type { ComputeDependencies, DriverChoice, SelectedDriver, ServerProvisions } from './drivers.ts'
 export { TOOLS_PATH } from './engine/engine.ts'
 export { computeOf, filesElsewhere, ownImage, wishOf } from './engine/names.ts'
-export type { EngineFinding } from './engine/open.ts'
+export type { EngineChoice, EngineFinding } from './engine/open.ts'
 export type { EngineDirectory, EngineRemain, EngineRemains } from './engine/remains.ts'
 export { CLUSTER_RIGHTS } from './kubernetes/rights.ts'
 export type { AcceptAtPort, AcceptedConnection, AnsweringPorts } from './local/network/project-ports.ts'

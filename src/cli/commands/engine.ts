@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os'
-import { type EngineMeans, loadImages } from '../../compute/compute.ts'
+import { type EngineChoice, loadImages } from '../../compute/compute.ts'
 import { loadConfig } from '../../config/load.ts'
 import { explanationOf } from '../../errors.ts'
 import { selfCommand } from '../../runtime/self.ts'
@@ -39,9 +39,9 @@ Examples:
       json: 'the engine and its image, as JSON',
       options: { engine: ENGINE },
       run: ({ session: { context }, options, print }) =>
-        withEngine(context, options.engine, async (means) => {
+        withEngine(context, options.engine, async (choice) => {
           const { describeEngine } = await loadImages()
-          return print(await describeEngine(means), ({ name, description, platform, image, hasImage }) =>
+          return print(await describeEngine(choice), ({ name, description, platform, image, hasImage }) =>
             [
               `${name} is ${description} on ${platform}.`,
               hasImage ? `It has the image ${image}.` : `It has no image ${image}: berth engine prepare`,
@@ -63,11 +63,11 @@ Examples:
         pull: flag('let the engine pull that image if it does not have it'),
       },
       run: ({ session: { context }, options, print }) =>
-        withEngine(context, options.engine, async (means) => {
+        withEngine(context, options.engine, async (choice) => {
           const { compiled, argv } = selfCommand()
           const { prepareEngine } = await loadImages()
           const prepared = await prepareEngine({
-            ...means,
+            ...choice,
             executable: options.executable ?? (compiled ? argv[0] : null),
             image: options.image ?? null,
             base: options.base ?? null,
@@ -84,7 +84,7 @@ Examples:
 async function withEngine<T>(
   { env, cwd }: ProcessContext,
   address: string | undefined,
-  act: (means: EngineMeans) => Promise<T>,
+  act: (choice: EngineChoice) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig({ flags: address === undefined ? {} : { engine: address }, env, cwd })
   const directory = makeTemporary(tmpdir(), 'berth-engine-')

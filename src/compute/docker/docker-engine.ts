@@ -153,11 +153,12 @@ export class DockerEngine implements Engine {
       let id = name
       try {
         id = await this.#client.createContainer(name, containerSettings(spec, settings))
-        const instance = { id, name, labels, node: null }
         // Before the start: what process 1 writes first is not kept. Without its input, to see why it does not run.
-        this.#attached.set(instance.id, await this.#attach(instance))
-        await this.#client.send('POST', `/containers/${instance.id}/start`)
-        return instance
+        const stdin = this.carrier === 'attach' ? '1' : '0'
+        const query = { stream: '1', stdin, stdout: '1', stderr: '1' }
+        this.#attached.set(id, await this.#client.hijack(`/containers/${id}/attach`, { query }))
+        await this.#client.send('POST', `/containers/${id}/start`)
+        return { id, name, labels, node: null }
       } catch (error) {
         this.#attached.get(id)?.terminate()
         this.#attached.delete(id)
@@ -296,12 +297,6 @@ export class DockerEngine implements Engine {
     if (!String(info.SecurityOptions).includes('seccomp'))
       notes.push('The engine filters no system calls (seccomp), so servers reach more of its kernel.')
     return { id, processors: Number(info.NCPU) || 1, isPodman, enforced, notes }
-  }
-
-  async #attach({ id }: EngineInstance): Promise<HijackedTransport> {
-    return this.#client.hijack(`/containers/${id}/attach`, {
-      query: { stream: '1', stdin: this.carrier === 'attach' ? '1' : '0', stdout: '1', stderr: '1' },
-    })
   }
 
   async #exec({ id }: EngineInstance): Promise<HijackedTransport> {

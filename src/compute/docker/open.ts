@@ -1,43 +1,30 @@
 import { join } from 'node:path'
-import type { ComputeConfig } from '../../config/compute.ts'
 import { digestOf } from '../engine/names.ts'
-import type { OpenOptions, ReachableEngine } from '../engine/open.ts'
+import type { EngineChoice, OpenOptions, ReachableEngine } from '../engine/open.ts'
 import { describeAddress, findEngine, tlsFor } from './address.ts'
 import { DockerClient } from './client.ts'
 import { DockerEngine } from './docker-engine.ts'
 import { SshTunnel } from './ssh-tunnel.ts'
 
 /** A Docker engine to which nothing was sent yet. */
-export interface FoundClient {
+interface FoundClient extends Pick<ReachableEngine, 'name' | 'isLocal'> {
   readonly client: DockerClient
-  /** What a person calls it, with its address. */
-  readonly name: string
-  /** Whether a socket of this machine leads there. */
-  readonly isLocal: boolean
 }
 
-/**
- * Finds the Docker engine that a person means. Connects to nothing.
- *
- * @param directory absolute path of a directory of this user alone, for the socket of ssh
- * @throws StartupError for an address that cannot be used
- */
-export function findClient(
-  { engine: settings }: Pick<ComputeConfig, 'engine'>,
-  variables: Readonly<Record<string, string | undefined>>,
-  directory: string,
-): FoundClient {
+/** Finds the Docker engine that a person means. Connects to nothing. Throws `StartupError` for an address that cannot be used. */
+export function findClient({
+  config: { engine: settings },
+  variables,
+  directory,
+}: Omit<EngineChoice, 'version'>): FoundClient {
   const found = findEngine(settings, variables)
   const { address } = found
   const name = `The engine at ${describeAddress(address)}`
   if (address.kind === 'ssh') {
     const path = join(directory, `ssh-${digestOf(name, 8)}.sock`)
     const tunnel = new SshTunnel(address, path)
-    return {
-      client: new DockerClient({ kind: 'unix', path }, name, null, () => tunnel.open()),
-      name,
-      isLocal: false,
-    }
+    const client = new DockerClient({ kind: 'unix', path }, name, null, () => tunnel.open())
+    return { client, name, isLocal: false }
   }
   const client = new DockerClient(address, name, tlsFor(found, settings.insecure))
   return { client, name, isLocal: address.kind === 'unix' }
@@ -50,7 +37,7 @@ export function findClient(
  */
 export function openDocker(options: OpenOptions): ReachableEngine {
   const { config, variables = {}, version, dataDir, logger } = options
-  const { client, name, isLocal } = findClient(config, variables, join(dataDir, 'engine'))
+  const { client, name, isLocal } = findClient({ config, variables, directory: join(dataDir, 'engine') })
   const engine = new DockerEngine({
     ...{ client, name, isLocal, version, logger },
     network: config.engine.network,

@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { ComputeConfig } from '../../config/compute.ts'
 import { StartupError } from '../../errors.ts'
 import { EXECUTABLE_HEAD, executableSystem } from '../../runtime/executable-system.ts'
 import { ifPresent } from '../../runtime/if-present.ts'
 import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { EXECUTABLE_PATH, SERVER_USER } from '../engine/engine.ts'
 import { digestOf, ownImage } from '../engine/names.ts'
+import type { EngineChoice } from '../engine/open.ts'
 import { orMissing } from '../engine/refusal.ts'
 import { serverLayer } from '../engine/server-layer.ts'
 import type { DockerClient } from './client.ts'
@@ -51,37 +51,18 @@ const USERS_OF_NONE = 'root:x:0:0:root:/root:/bin/sh\n'
 /** Largest /etc/passwd that is read. @bound system */
 const MAX_PASSWD_BYTES = 1024 * 1024
 
-/** What says which engine a person means. */
-export interface EngineMeans {
-  config: Pick<ComputeConfig, 'engine'>
-  /** The variables that berth was started with. */
-  variables: Readonly<Record<string, string | undefined>>
-  /** Absolute path of a directory of this user alone. */
-  directory: string
-  version: string
-}
-
 /** The options of `prepareEngine`. */
-interface EngineOptions extends EngineMeans, Omit<PrepareOptions, 'client' | 'name' | 'executable'> {
+interface EngineOptions extends EngineChoice, Pick<PrepareOptions, 'base' | 'pulls' | 'report'> {
   /** Path of berth's executable for the engine's system; null if this berth is none. */
   executable: string | null
   /** Path of a file with the image, which is loaded instead; null for none. */
   image: string | null
 }
 
-/** What a person may want to know of an engine. */
-interface EngineDescription {
-  name: string
-  description: string
-  platform: string
-  image: string
-  hasImage: boolean
-}
-
 /** Describes the engine that a person means. Throws `StartupError`, `ComputeError`. */
-export async function describeEngine(means: EngineMeans): Promise<EngineDescription> {
-  const { client, name } = findClient(means.config, means.variables, means.directory)
-  const image = ownImage(means.version)
+export async function describeEngine(choice: EngineChoice) {
+  const { client, name } = findClient(choice)
+  const image = ownImage(choice.version)
   return onDocker(name, 'describe itself', async () => {
     const { description, platform } = await describe(client)
     return { name, description, platform, image, hasImage: (await findImage(client, image)) !== null }
@@ -96,15 +77,14 @@ export async function describeEngine(means: EngineMeans): Promise<EngineDescript
  * @throws ComputeError
  */
 export async function prepareEngine(options: EngineOptions): Promise<{ image: string; engine: string }> {
-  const { config, variables, directory, version } = options
-  const { client, name } = findClient(config, variables, directory)
+  const { client, name } = findClient(options)
   return onDocker(name, 'make the image', async () => {
     if (options.image !== null) await loadImage(client, options.image, options)
     else {
       const executable = await executableFor(client, options.executable)
       await prepareImage({ ...options, client, name, executable })
     }
-    return { image: ownImage(version), engine: name }
+    return { image: ownImage(options.version), engine: name }
   })
 }
 

@@ -3,14 +3,22 @@ import type { Engine } from './engine.ts'
 import { EngineDriver, type EngineDriverOptions } from './engine-driver.ts'
 import { ownImage } from './names.ts'
 
-/** What the driver of an engine is made from. */
-export interface OpenOptions extends Omit<EngineDriverOptions, 'engine' | 'name' | 'image' | 'leaseMs'> {
+/** What says which engine a person means. */
+export interface EngineChoice {
   readonly config: ComputeConfig
+  /** The variables that berth was started with. */
+  readonly variables: Readonly<Record<string, string | undefined>>
   /** The version of this berth. */
   readonly version: string
-  /** The variables that berth was started with. */
-  readonly variables?: Readonly<Record<string, string | undefined>>
+  /** Absolute path of a directory of this user alone. */
+  readonly directory: string
 }
+
+/** What the driver of an engine is made from. */
+export interface OpenOptions
+  extends Omit<EngineDriverOptions, 'engine' | 'name' | 'image' | 'leaseMs'>,
+    Pick<EngineChoice, 'config' | 'version'>,
+    Partial<Pick<EngineChoice, 'variables'>> {}
 
 /** What was tried of an engine. */
 export interface EngineFinding {

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { ComputeConfig } from '../../config/compute.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import { createLogger } from '../../runtime/logger.ts'
 import { handlesIn, hasDatabase } from '../../storage/state.ts'
 import { NO_PROVISIONS, openEngine } from '../drivers.ts'
 import type { Engine, EngineInventory, EngineName } from './engine.ts'
+import type { EngineChoice } from './open.ts'
 import { EngineNotes } from './owner.ts'
 
 /** A data directory whose servers may be on an engine. */
@@ -37,16 +37,6 @@ export interface EngineRemains {
   readonly left: EngineRemain[]
   /** Volumes that the database does not name, as when it is older than they are: another copy of it may. */
   readonly kept: EngineRemain[]
-}
-
-/** What says which engine is asked. */
-export interface EngineChoice {
-  readonly config: ComputeConfig
-  /** The variables that berth was started with. */
-  readonly variables: Readonly<Record<string, string | undefined>>
-  readonly version: string
-  /** Absolute path of a directory of this user alone. */
-  readonly directory: string
 }
 
 /**
