@@ -10,12 +10,8 @@ import {
 } from '../engine/engine.ts'
 import { labelsToText } from '../engine/names.ts'
 
-/** Names of the labels of what berth makes on an engine. */
-export const CONTAINER_LABELS = {
-  owner: 'berth.owner',
-  server: 'berth.server',
-  ephemeral: 'berth.ephemeral',
-} as const
+/** The prefix of labels of what berth makes on an engine. */
+export const CONTAINER_LABELS = 'berth.'
 
 /** Files that a process may have open. An engine refuses more than it may have itself. */
 const OPEN_FILES = { soft: 1024, hard: 16_384 }

@@ -194,7 +194,7 @@ export class DockerEngine implements Engine {
 
   list(owner: string): Promise<EngineInventory> {
     return this.#do('list its containers', async () => {
-      const filters = JSON.stringify({ label: [`${CONTAINER_LABELS.owner}=${owner}`] })
+      const filters = JSON.stringify({ label: [`${CONTAINER_LABELS}owner=${owner}`] })
       const [containers, { Volumes }] = await Promise.all([
         this.#client.json('GET', '/containers/json', { query: { all: '1', filters } }),
         this.#client.json('GET', '/volumes', { query: { filters } }).then(fieldsOf),
@@ -234,7 +234,7 @@ export class DockerEngine implements Engine {
     while (!signal.aborted) {
       try {
         // Podman sends nothing where two kinds of events are asked for.
-        const label = [`${CONTAINER_LABELS.owner}=${owner}`]
+        const label = [`${CONTAINER_LABELS}owner=${owner}`]
         const filters = JSON.stringify({ type: ['container'], label })
         const query = { filters, ...(since === null ? {} : { since: (since / 1e9).toFixed(9) }) }
         const response = await this.#client.request('GET', '/events', { query, signal, timeoutMs: null })

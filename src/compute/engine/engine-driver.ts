@@ -1,7 +1,6 @@
 import { join } from 'node:path'
 import type { Connection } from '../../runtime/connection.ts'
 import { messageOf } from '../../runtime/error-info.ts'
-import type { Logger } from '../../runtime/logger.ts'
 import { once } from '../../runtime/once.ts'
 import { STAGED } from '../../storage/state.ts'
 import { holdsInodes } from '../../system/files.ts'
@@ -19,7 +18,6 @@ import {
 } from '../driver.ts'
 import { baseEnvironment } from '../local/isolation.ts'
 import type { OutboundProxy, OutboundProxyOptions } from '../local/network/outbound/proxy.ts'
-import type { ProvidedNetwork } from '../local/network/server-network.ts'
 import { ServerDirectories } from '../local/server-directories.ts'
 import { StagingArea } from '../local/staging.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
@@ -47,27 +45,19 @@ const UNKNOWN_STORAGE_BYTES = 10 * 2 ** 30
 const MOST_ENDS = 1_000
 
 /** The options of `EngineDriver`. */
-export interface EngineDriverOptions {
-  engine: Engine
+export interface EngineDriverOptions
+  extends Pick<
+    ServerContext,
+    'engine' | 'ephemeral' | 'image' | 'leaseMs' | 'logger' | 'prepareCaches' | 'provide'
+  > {
   /** What a person calls the engine, with its address. */
   name: string
   /** Absolute path of the data directory. */
   dataDir: string
-  /** Whether the data directory is removed when berth ends. */
-  ephemeral: boolean
-  /** Reference of the image of servers for which no other is chosen. */
-  image: string
-  /** Milliseconds without berth after which a server ends that is reached over carriers; null for the default. */
-  leaseMs: number | null
-  logger: Logger
   /** Returns the URL at which commands reach berth's API; null if there is none. */
   baseUrl(network: 'own' | 'shared'): string | null
   /** Returns further variables of every command of a server. */
   environment(serverId: string, paths: SandboxPaths): Readonly<Record<string, string>>
-  /** Prepares a server's caches, before its first command. */
-  prepareCaches(serverId: string, caches: Workspace): Promise<void>
-  /** Opens what berth provides inside a server's own network, before its first command. */
-  provide(serverId: string, network: ProvidedNetwork): void | Promise<void>
   /** What servers reach whose network leads nowhere, until something else is set for them; the internet by default. */
   outbound?: OutboundSettings
 }
@@ -95,12 +85,11 @@ export class EngineDriver implements ComputeDriver {
   })
 
   constructor(options: EngineDriverOptions) {
-    const { engine, dataDir, ephemeral, image, leaseMs, logger } = options
     this.#options = options
-    const notes = new EngineNotes(dataDir)
+    const notes = new EngineNotes(options.dataDir)
     this.#notes = notes
     this.#context = {
-      ...{ engine, ephemeral, image, leaseMs, logger },
+      ...options,
       get owner() {
         return notes.owner
       },
@@ -108,8 +97,6 @@ export class EngineDriver implements ComputeDriver {
       environment: (serverId) => this.#environment(serverId),
       files: (sandbox, area) =>
         new RemoteWorkspace({ connect: async () => sandbox, staging: this.#staging, area }),
-      prepareCaches: options.prepareCaches,
-      provide: options.provide,
       wayOut: (serverId, way) => this.#wayOut(serverId, way),
       begin: (name) => {
         this.#begun.add(name)

@@ -61,7 +61,9 @@ async function untilUnused(sandbox: RemoteSandbox): Promise<void> {
 export interface ServerContext {
   readonly engine: Engine
   readonly owner: string
+  /** Whether the data directory is removed when berth ends. */
   readonly ephemeral: boolean
+  /** Reference of the image of servers for which no other is chosen. */
   readonly image: string
   readonly logger: Logger
   /** Milliseconds without berth after which a server ends that is reached over carriers; null for 60,000. */

@@ -65,23 +65,14 @@ export const ownImage = (version: string): string => `berth-server:${version}`
 /** Reports whether an image is berth's own, of any registry, which has the executable and the tools. */
 export const isOwnImage = (reference: string): boolean => /(?:^|\/)berth-server(?:[:@]|$)/.test(reference)
 
-/** Under which names an engine keeps the labels of what berth makes. */
-export type LabelNames = Readonly<Record<keyof EngineLabels, string>>
-
-/** Returns labels as an engine keeps them. */
-export const labelsToText = (
-  names: LabelNames,
-  { owner, server, ephemeral }: EngineLabels,
-): Record<string, string> => ({
-  [names.owner]: owner,
-  [names.server]: server,
-  [names.ephemeral]: String(ephemeral),
-})
+/** Returns labels as an engine keeps them: each has a prefix. */
+export const labelsToText = (prefix: string, labels: EngineLabels): Record<string, string> =>
+  Object.fromEntries(Object.entries(labels).map(([name, value]) => [prefix + name, String(value)]))
 
 /** Returns the labels of what an engine has. */
-export function labelsFromText(names: LabelNames, labels: unknown): EngineLabels {
-  const { [names.owner]: owner = '', [names.server]: server = '', ...others } = fieldsOf(labels)
-  return { owner: String(owner), server: String(server), ephemeral: others[names.ephemeral] === 'true' }
+export function labelsFromText(prefix: string, labels: unknown): EngineLabels {
+  const text = (name: keyof EngineLabels): string => String(fieldsOf(labels)[prefix + name] ?? '')
+  return { owner: text('owner'), server: text('server'), ephemeral: text('ephemeral') === 'true' }
 }
 
 /** Returns the first hex digits of the hash of a text. */

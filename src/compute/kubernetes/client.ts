@@ -40,12 +40,6 @@ export interface KubernetesObject {
 /** A WebSocket of Bun, which can be closed without a word to its peer. */
 export type TerminableWebSocket = WebSocket & { terminate(): void }
 
-/** The objects of a list, as they were at one version. */
-export interface ObjectList<T> {
-  readonly items: readonly T[]
-  readonly version: string
-}
-
 /** One page of a list; `continue` is empty or missing in the last one. */
 interface Page<T> {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string }
@@ -117,12 +111,12 @@ export class KubernetesClient {
   }
 
   /**
-   * Lists objects, a page in each request.
+   * Lists objects, as they were at one version, a page in each request.
    *
    * @param path of the list, with a query or none
    * @throws as `request`; EngineRefusal 410 if the list took the server longer than it keeps versions, 5 minutes
    */
-  async list<T>(path: string): Promise<ObjectList<T>> {
+  async list<T>(path: string): Promise<{ items: readonly T[]; version: string }> {
     const items: T[] = []
     for (let rest = ''; ; ) {
       const query = `limit=${this.#page}${rest === '' ? '' : `&continue=${encodeURIComponent(rest)}`}`

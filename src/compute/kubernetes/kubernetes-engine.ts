@@ -92,13 +92,9 @@ interface ClusterEvent {
 class ModeRefused extends ComputeError {}
 
 /** The options of `KubernetesEngine`. */
-interface KubernetesEngineOptions {
+interface KubernetesEngineOptions extends Pick<PodSettings, 'pulls' | 'toolsImage'> {
   access: ClusterAccess
   config: KubernetesConfig
-  /** Whether nodes pull images that they lack. */
-  pulls: boolean
-  /** Image that has berth's executable and tools. */
-  toolsImage: string
 }
 
 /** Runs servers as pods of a Kubernetes cluster, each on a PersistentVolumeClaim, in one namespace. */
@@ -391,7 +387,7 @@ export class KubernetesEngine implements Engine {
 
   /** Returns the pods that have a claim of a server. While a snapshot is restored, its next files have another one. */
   async #podsOn({ owner, server }: Pick<EngineLabels, 'owner' | 'server'>, storage: string): Promise<Pod[]> {
-    const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS.server}=${server}`)}`
+    const query = `${ownedBy(owner)}${encodeURIComponent(`,${POD_LABELS}server=${server}`)}`
     const { items } = await this.client.list<Pod>(this.#path('pods') + query)
     return items.filter((pod) => claimsOf(pod).includes(storage))
   }

@@ -13,12 +13,8 @@ import {
 } from '../engine/engine.ts'
 import { isOwnImage, labelsToText } from '../engine/names.ts'
 
-/** Names of the labels of what berth makes in a cluster. */
-export const POD_LABELS = {
-  owner: 'berth.dev/owner',
-  server: 'berth.dev/server',
-  ephemeral: 'berth.dev/ephemeral',
-} as const
+/** The prefix of labels of what berth makes in a cluster. */
+export const POD_LABELS = 'berth.dev/'
 
 /** Name of the container of a server in its pod. */
 export const CONTAINER = 'server'
@@ -50,7 +46,7 @@ const metadataOf = ({ name, labels }: NamedObject): object => ({
 
 /** Returns the query that selects what is labelled with an owner. */
 export const ownedBy = (owner: string): string =>
-  `?labelSelector=${encodeURIComponent(`${POD_LABELS.owner}=${owner}`)}`
+  `?labelSelector=${encodeURIComponent(`${POD_LABELS}owner=${owner}`)}`
 
 /** Whether a volume is one pod's alone, so that a second one with its claim waits, or that of all pods of one node. */
 export type AccessMode = 'ReadWriteOncePod' | 'ReadWriteOnce'

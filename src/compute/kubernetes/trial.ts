@@ -55,7 +55,8 @@ export async function tryCluster(engine: KubernetesEngine, driver: EngineDriver)
   const called = await start(CALLED)
   const caller = await start(CALLER)
   const { items } = await client.list<Pod>(`/api/v1/namespaces/${namespace}/pods${ownedBy(driver.owner)}`)
-  const address = items.find(({ metadata }) => metadata.labels?.[POD_LABELS.server] === CALLED)?.status.podIP
+  const address = items.find(({ metadata }) => metadata.labels?.[`${POD_LABELS}server`] === CALLED)?.status
+    .podIP
   if (address === undefined) throw new ComputeError('The cluster gives the pod of a server no address.')
   const listener = shellQuote(['bun', '-e', LISTENER])
   const port = await outputOf(called, `${listener} >port & until [ -s port ]; do sleep 0.1; done; cat port`)
@@ -117,7 +118,7 @@ async function policies(
   if (!(await isCalled()))
     return { name, detail: 'enforced: servers do not reach each other in this namespace', remedy: null }
   const path = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`
-  const selected = { [POD_LABELS.owner]: owner, [POD_LABELS.server]: CALLED }
+  const selected = { [`${POD_LABELS}owner`]: owner, [`${POD_LABELS}server`]: CALLED }
   const policy = {
     ...{ apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy' },
     metadata: { name: `berth-doctor-${owner}`, labels: selected },
