@@ -197,9 +197,20 @@ export function engineImageTests(rig: () => EngineRig): void {
 
 /** What happens when berth, the engine or a container is killed. */
 export function engineFaultTests(rig: () => EngineRig): void {
-  describe('kill -9', () => {
-    const newDirectory = dataDirectories()
+  const newDirectory = dataDirectories()
 
+  test('process 1 that fails as it begins says why', async () => {
+    const dataDir = newDirectory()
+    const driver = rig().driver(dataDir, { isLocal: false, listensAt: '/proc/no-directory/socket' })
+    const handle = await driver.create('srv_a')
+    await expect(driver.start('srv_a', handle, LIMITS)).rejects.toThrow(
+      /^Its container has ended\. error: .*\/proc\/no-directory/,
+    )
+    expect(await rig().containers(ownerOf(dataDir))).toEqual([])
+    await driver.destroy(handle)
+  }, 60_000)
+
+  describe('kill -9', () => {
     test.each(['attach', 'exec'])(
       'of berth ends its containers (%s), and the files stay',
       async (carrier) => {

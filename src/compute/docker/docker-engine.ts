@@ -67,7 +67,7 @@ export class DockerEngine implements Engine {
   readonly #options: DockerEngineOptions
   readonly #client: DockerClient
   readonly #images: ServerImages
-  /** Carriers of containers that run, until `connect` takes them. */
+  /** Standard output and error of process 1 of containers, and its input where that is the carrier, until one is in use. */
   readonly #attached = new Map<string, HijackedTransport>()
   /** Names of containers that the engine may still make, or has not removed, and since when it was asked to. */
   readonly #left = new Map<string, number>()
@@ -160,8 +160,7 @@ export class DockerEngine implements Engine {
         await this.#client.send('POST', `/containers/${id}/start`)
         return { id, name, labels, node: null }
       } catch (error) {
-        this.#attached.get(id)?.terminate()
-        this.#attached.delete(id)
+        this.#detach(id)
         // One that has not refused it may do it yet, when it responds again.
         if (!(error instanceof EngineRefusal)) this.#left.set(name, performance.now())
         await this.#remove(id).catch(() => this.#left.set(name, performance.now()))
@@ -171,25 +170,33 @@ export class DockerEngine implements Engine {
   }
 
   async connect(instance: EngineInstance): Promise<FrameTransport> {
-    const attached = this.#attached.get(instance.id)
-    this.#attached.delete(instance.id)
+    const { id } = instance
+    const attached = this.#attached.get(id)
     if (this.carrier === 'attach') {
+      this.#attached.delete(id)
       if (attached === undefined) throw new ComputeError('The connection to the server has ended.')
       return attached
     }
     try {
-      return await this.#do('reach the server', () => this.#exec(instance))
+      const carrier = await this.#do('reach the server', () => this.#exec(instance))
+      // Until process 1 responds, what it has said is why it does not.
+      void carrier.spoken.then(() => this.#detach(id)).catch(() => {})
+      return carrier
     } catch (error) {
       const { cause } = error as Error
       if (!isRefusal(cause, 404, 409)) throw error
       throw new ServerGone(`Its container has ended. ${attached?.errors ?? ''}`.trim(), { cause })
-    } finally {
-      attached?.terminate()
     }
   }
 
-  remove(instance: EngineInstance): Promise<void> {
-    return this.#do('remove a container', () => this.#remove(instance.id))
+  remove({ id }: EngineInstance): Promise<void> {
+    this.#detach(id)
+    return this.#do('remove a container', () => this.#remove(id))
+  }
+
+  #detach(id: string): void {
+    this.#attached.get(id)?.terminate()
+    this.#attached.delete(id)
   }
 
   list(owner: string): Promise<EngineInventory> {

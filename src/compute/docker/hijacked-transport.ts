@@ -1,9 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { ProgramTransport } from '../engine/program-transport.ts'
 
-/** Characters that are shown of what a process has written to standard error. @bound program */
-const MAX_REASON = 500
-
 /** Bytes of the header of each piece that the engine sends: stream, three zeros, length. */
 const HEADER_BYTES = 8
 const STDOUT = 1
@@ -47,7 +44,7 @@ export class HijackedTransport extends ProgramTransport {
   /** The end of the process as it has explained it itself. */
   protected get reason(): string | undefined {
     const { errors } = this
-    return errors === '' ? undefined : `sandboxd ended: ${errors.slice(0, MAX_REASON)}`
+    return errors === '' ? undefined : `sandboxd ended: ${errors}`
   }
 
   /** Takes the pieces apart. */

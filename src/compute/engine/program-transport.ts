@@ -1,7 +1,9 @@
+import { ComputeError } from '../sandbox.ts'
 import type { FrameTransport, TransportHandlers } from '../sandboxd/transport.ts'
 
-/** Characters kept of what a program writes to standard error. @bound program */
+/** Characters kept of what a program writes to standard error, and those that are shown. @bound program */
 const MAX_ERRORS = 4096
+const MAX_SHOWN = 500
 
 /** The standard input and output of a program that an engine runs in an instance, over a connection of the engine's. */
 export abstract class ProgramTransport implements FrameTransport {
@@ -10,6 +12,16 @@ export abstract class ProgramTransport implements FrameTransport {
   #early: Uint8Array[] = []
   #errors = ''
   #isOver = false
+  readonly #spoke = Promise.withResolvers<void>()
+
+  constructor() {
+    this.#spoke.promise.catch(() => {})
+  }
+
+  /** Resolves when the program has written something. Rejects with the reason if the connection is over before. */
+  get spoken(): Promise<void> {
+    return this.#spoke.promise
+  }
 
   async open(handlers: TransportHandlers): Promise<void> {
     this.#handlers = handlers
@@ -24,13 +36,14 @@ export abstract class ProgramTransport implements FrameTransport {
   /** Why the connection is over, a sentence; undefined if nothing more is known than that. */
   protected abstract readonly reason: string | undefined
 
-  /** What the program has written to standard error, its first 4 KiB. */
+  /** The beginning of what the program has written to standard error; of an error that it did not catch, the message. */
   get errors(): string {
-    return this.#errors.trim()
+    return /^error: .*/m.exec(this.#errors)?.[0] ?? this.#errors.trim().slice(0, MAX_SHOWN)
   }
 
   /** Receives a piece of what the program writes to standard output. */
   protected takeOutput(piece: Uint8Array): void {
+    this.#spoke.resolve()
     if (this.#handlers === null) this.#early.push(piece)
     else this.#handlers.data(piece)
   }
@@ -46,10 +59,11 @@ export abstract class ProgramTransport implements FrameTransport {
     this.#handlers?.drain()
   }
 
-  /** Reports the end of the connection, once. */
-  protected end(): void {
+  /** Reports the end of the connection, once. @param cause rejects what waits for the program to write something */
+  protected end(cause: unknown = new ComputeError(this.reason ?? 'The connection was closed.')): void {
     if (this.#isOver) return
     this.#isOver = true
+    this.#spoke.reject(cause)
     this.#handlers?.closed(this.reason)
   }
 

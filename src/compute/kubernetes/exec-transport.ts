@@ -29,7 +29,6 @@ const DRAIN_MS = 1
 export class ExecTransport extends ProgramTransport {
   readonly #socket: TerminableWebSocket
   readonly #opened = Promise.withResolvers<void>()
-  readonly #spoke = Promise.withResolvers<void>()
   #status = ''
   #isDraining = false
   #hasOpened = false
@@ -77,12 +76,6 @@ export class ExecTransport extends ProgramTransport {
         )
     }
     this.#opened.promise.catch(() => {})
-    this.#spoke.promise.catch(() => {})
-  }
-
-  /** Resolves when the program has written something. Rejects with the reason if it could not be started or has ended. */
-  get spoken(): Promise<void> {
-    return this.#spoke.promise
   }
 
   /**
@@ -92,7 +85,7 @@ export class ExecTransport extends ProgramTransport {
    */
   async begun(ms: number): Promise<void> {
     await this.#opened.promise
-    await within(ms, this.#spoke.promise, undefined)
+    await within(ms, this.spoken, undefined)
   }
 
   /** Whether the program has written nothing yet. */
@@ -127,8 +120,7 @@ export class ExecTransport extends ProgramTransport {
 
   #fail(cause: unknown = new ComputeError(this.reason)): void {
     this.#opened.reject(cause)
-    this.#spoke.reject(cause)
-    this.end()
+    this.end(cause)
   }
 
   protected get reason(): string {
@@ -142,7 +134,6 @@ export class ExecTransport extends ProgramTransport {
     switch (message[0]) {
       case CHANNEL.stdout:
         this.#isSilent = false
-        this.#spoke.resolve()
         this.takeOutput(content)
         break
       case CHANNEL.stderr:

@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { DockerClient } from '../../../src/compute/docker/client.ts'
 import { DockerEngine } from '../../../src/compute/docker/docker-engine.ts'
 import { importRootArchive, prepareImage } from '../../../src/compute/docker/prepare-image.ts'
+import { type InstanceSpec, LISTEN_PATH } from '../../../src/compute/engine/engine.ts'
 import { EngineDriver, type EngineDriverOptions } from '../../../src/compute/engine/engine-driver.ts'
 import { CARRIER_COMMAND } from '../../../src/compute/processes.ts'
 import { createLogger } from '../../../src/runtime/logger.ts'
@@ -55,6 +56,8 @@ type DriverOptions = Partial<Pick<EngineDriverOptions, 'leaseMs' | 'image' | 'ep
   isLocal?: boolean
   network?: string
   version?: string
+  /** Path in containers at which sandboxd listens; by default the one that berth expects. */
+  listensAt?: string
 }
 
 /**
@@ -279,16 +282,11 @@ export function engineDriver(socket: string, dataDir: string, options: DriverOpt
   const name = nameOf(socket)
   const { client = clientAt(socket), isLocal = true, network = 'none', version = VERSION } = options
   const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
-  const engine = new DockerEngine({
-    client,
-    name,
-    isLocal,
-    version,
-    network,
-    runtime: null,
-    pulls: false,
-    logger,
+  const engine = new OtherPathEngine({
+    ...{ client, name, isLocal, version, network, logger },
+    ...{ runtime: null, pulls: false },
   })
+  engine.listensAt = options.listensAt ?? LISTEN_PATH
   return new EngineDriver({
     ...{ engine, name, dataDir, logger },
     ephemeral: options.ephemeral ?? false,
@@ -299,6 +297,15 @@ export function engineDriver(socket: string, dataDir: string, options: DriverOpt
     prepareCaches: async () => {},
     provide() {},
   })
+}
+
+/** An engine whose sandboxds listen elsewhere than berth expects. */
+class OtherPathEngine extends DockerEngine {
+  listensAt = LISTEN_PATH
+
+  override run(spec: InstanceSpec): ReturnType<DockerEngine['run']> {
+    return super.run({ ...spec, args: spec.args.map((one) => (one === LISTEN_PATH ? this.listensAt : one)) })
+  }
 }
 
 const nameOf = (socket: string): string => `The engine at unix://${socket}`
