@@ -293,8 +293,9 @@ export class KubernetesEngine implements Engine {
       if (isGone) reported.delete(uid)
     }
     const pods = this.#watch(owner)
+    const following = pods.follow(report)
     for (const pod of pods.known) report(pod, false)
-    return pods.follow(report)
+    return following
   }
 
   /**
