@@ -94,6 +94,12 @@ const CASES: Record<
     other: 'm',
     bad: null,
   },
+  'kubernetes-network': {
+    setting: 'kubernetes',
+    good: ['none', kubernetes({ network: 'none' })],
+    other: 'pod',
+    bad: 'host',
+  },
   'kubernetes-storage-class': {
     setting: 'kubernetes',
     good: ['s', kubernetes({ storageClass: 's' })],
