@@ -83,7 +83,7 @@ describe.skipIf(lacks('docker'))('a network of servers', () => {
     (await Bun.spawn([...entering, process.execPath, '-e', program], { stdout: 'pipe' }).stdout.text()).trim()
 
   test('of berth is made once by those who need it at once, leads outside, and parts servers', async () => {
-    const drivers = Array.from({ length: 4 }, () => driverOn('berth'))
+    const drivers = Array.from({ length: 6 }, () => driverOn('berth'))
     const sandboxes = await Promise.all(
       drivers.flatMap((driver) => [started(driver), started(driver, 'srv_b')]),
     )

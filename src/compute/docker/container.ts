@@ -29,7 +29,7 @@ const MAX_TMP_BYTES = 2 ** 30
 export interface ContainerSettings {
   /** How berth reaches process 1: by its own input, whose end ends it, or by other processes. */
   readonly carrier: 'attach' | 'exec'
-  /** Name or id of the network, `none` for none. */
+  /** Name of the network, `none` for none. */
   readonly network: string
   readonly isPodman: boolean
   /** Name of the engine's runtime; null for its default. */

@@ -35,6 +35,10 @@ const LATE_MS = 300_000
 /** Milliseconds after which events are asked for again, when the engine has ended them. */
 const EVENTS_PAUSE_MS = 500
 
+/** Milliseconds for a network that another berth makes to be there, and between two looks. */
+const NETWORK_MS = 10_000
+const NETWORK_POLL_MS = 50
+
 /** Name of the network that berth makes, and the option of it by which servers do not reach each other. */
 const BERTH_NETWORK = 'berth'
 const ENABLE_ICC = 'com.docker.network.bridge.enable_icc'
@@ -74,7 +78,6 @@ export class DockerEngine implements Engine {
   /** Kept while the stream of its events is open: as long as that is, no other engine responds at its address. */
   #facts: Promise<EngineFacts> | null = null
   #isWatched = false
-  #making: Promise<string> | null = null
 
   constructor(options: DockerEngineOptions) {
     this.#options = options
@@ -88,7 +91,7 @@ export class DockerEngine implements Engine {
     return this.#do('say what it can do', async () => {
       await this.#client.ping()
       const { notes, enforced } = await this.#known()
-      await this.#findNetwork()
+      await this.#hasNetwork()
       return {
         notes,
         network: this.leadsOutside
@@ -139,13 +142,13 @@ export class DockerEngine implements Engine {
 
   run(spec: InstanceSpec): Promise<EngineInstance> {
     return this.#do('start the server', async () => {
-      const [{ processors, isPodman }, isOwn, found] = await Promise.all([
+      const [{ processors, isPodman }, isOwn, isThere] = await Promise.all([
         this.#known(),
         this.#images.isOwn(spec.image),
-        this.#findNetwork(),
+        this.#hasNetwork(),
       ])
-      const network = found ?? (await this.#makeNetwork())
-      const { runtime } = this.#options
+      if (!isThere) await this.#makeNetwork()
+      const { network, runtime } = this.#options
       const tools = isOwn ? null : await this.#images.toolsVolume()
       const settings = { carrier: this.carrier, isPodman, network, runtime, processors, tools }
       await this.#removeLeft()
@@ -316,59 +319,45 @@ export class DockerEngine implements Engine {
     return this.#client.hijack(`/exec/${created.Id}/start`, { body: { Detach: false, Tty: false } })
   }
 
-  /**
-   * Returns the network of servers, which is a name, or the id of berth's own one; null if berth has to make that.
-   *
-   * @throws ComputeError if they cannot have it
-   */
-  async #findNetwork(): Promise<string | null> {
+  /** Reports whether the network of servers is there, or is berth's own, to be made yet. Throws `ComputeError` if they cannot have it. */
+  async #hasNetwork(): Promise<boolean> {
     const { network, name } = this.#options
-    if (network === 'none') return network
-    const { isPodman } = await this.#known()
-    if (network !== BERTH_NETWORK) {
-      if ((await this.#client.find(`/networks/${network}`)) !== null) return network
-      throw new ComputeError(
-        `${name} has no network ${network}. Make it there, or name another with --engine-network.`,
-      )
-    }
+    if (network === 'none') return true
+    const isOwn = network === BERTH_NETWORK
     // It takes the option, and does not do as that says.
-    if (isPodman)
+    if (isOwn && (await this.#known()).isPodman)
       throw new ComputeError(
         `${name} is Podman, in whose networks servers reach each other. Name a network where they may with --engine-network, or leave that out.`,
       )
-    const query = { filters: JSON.stringify({ name: [network] }) }
-    const networks = objectsOf(await this.#client.json('GET', '/networks', { query }))
-    const [oldest] = networks
-      .filter(({ Name }) => Name === network)
-      .sort((one, other) => String(one.Created).localeCompare(String(other.Created)))
-    if (oldest === undefined) return null
-    if (fieldsOf(oldest.Options)[ENABLE_ICC] === 'false') return String(oldest.Id)
-    throw new ComputeError(
-      `${name} has a network ${network} in which servers reach each other. Remove it with "docker network rm ${network}", and berth makes its own, or name another with --engine-network.`,
-    )
+    const found = await this.#client.find(`/networks/${network}`)
+    if (found === null && !isOwn)
+      throw new ComputeError(
+        `${name} has no network ${network}. Make it there, or name another with --engine-network.`,
+      )
+    if (isOwn && found !== null && fieldsOf(found.Options)[ENABLE_ICC] !== 'false')
+      throw new ComputeError(
+        `${name} has a network ${network} in which servers reach each other. Remove it with "docker network rm ${network}", and berth makes its own, or name another with --engine-network.`,
+      )
+    return found !== null
   }
 
-  /** Makes berth's network, in which servers reach the outside and not each other. @returns its id */
-  #makeNetwork(): Promise<string> {
-    this.#making ??= (async () => {
-      const body = { Name: BERTH_NETWORK, Driver: 'bridge', Options: { [ENABLE_ICC]: 'false' } }
-      const made = await this.#client.json('POST', '/networks/create', { body }).catch((error: unknown) => {
-        // Another berth has made it.
-        if (!isRefusal(error, 409)) throw error
+  /** Makes berth's network, in which servers reach the outside and not each other. */
+  async #makeNetwork(): Promise<void> {
+    // The engine would make two networks of one name for two berths that ask at once, but not two bridges.
+    const Options = { [ENABLE_ICC]: 'false', 'com.docker.network.bridge.name': `${BERTH_NETWORK}0` }
+    let refusal: Error = new ComputeError(
+      `Someone has removed the network ${BERTH_NETWORK} as it was made. Try again.`,
+    )
+    await this.#client
+      .send('POST', '/networks/create', { body: { Name: BERTH_NETWORK, Driver: 'bridge', Options } })
+      .catch((error: unknown) => {
+        if (!isRefusal(error, 403, 409)) throw error
+        refusal = error
       })
-      const { Id: id } = fieldsOf(made)
-      // Older engines make one for each of several berths that ask at once: all take the oldest.
-      const oldest = await this.#findNetwork()
-      if (oldest === null)
-        throw new ComputeError(
-          `Someone has removed the network ${BERTH_NETWORK} while it was made. Try again.`,
-        )
-      if (id !== undefined && id !== oldest) await this.#client.send('DELETE', `/networks/${id}`)
-      return oldest
-    })().finally(() => {
-      this.#making = null
-    })
-    return this.#making
+    for (const until = performance.now() + NETWORK_MS; !(await this.#hasNetwork()); ) {
+      if (performance.now() > until) throw refusal
+      await Bun.sleep(NETWORK_POLL_MS)
+    }
   }
 
   /** Removes a container. @param id or its name */
