@@ -6,6 +6,9 @@ import { type ComputeDriver, NO_WISH, type ServerHandle } from '../compute/compu
 import { ServerDirectories } from '../compute/remains.ts'
 import { LocalWorkspace } from '../compute/trees.ts'
 import { BerthError, badRequest } from '../errors.ts'
+import type { AccountPlan } from '../resources/accounts/model.ts'
+import { limitsOf, withOverrides } from '../resources/accounts/plan.ts'
+import type { TierName } from '../resources/accounts/tiers.ts'
 import { filesKeyOf } from '../resources/servers/table.ts'
 import { isDiskFull, messageOf } from '../runtime/error-info.ts'
 import { copyCancelled } from '../storage/files.ts'
@@ -29,6 +32,21 @@ function serversOf(sqlite: Sqlite, table: 'servers' | 'deleted_servers'): Stored
     .query<{ id: string; handle: string }, []>(`SELECT id, handle FROM ${table} ORDER BY rowid`)
     .all()
     .map(({ id, handle }) => ({ id, handle: JSON.parse(handle) }))
+}
+
+/** Returns the bytes that each server may hold, by the plan of its account. */
+function capacitiesOf(sqlite: Sqlite, base: AccountPlan): Map<string, number> {
+  const rows = sqlite
+    .query<{ id: string; tier: TierName; plan: string | null }, []>(
+      'SELECT servers.id, tier, plan FROM servers JOIN accounts ON accounts.id = account_id',
+    )
+    .all()
+  return new Map(
+    rows.map(({ id, tier, plan }) => {
+      const own = plan === null ? base : withOverrides(base, JSON.parse(plan))
+      return [id, limitsOf(own, tier).storageBytes]
+    }),
+  )
 }
 
 /**
@@ -76,6 +94,8 @@ async function write(path: string, content: AsyncIterable<Uint8Array>, signal?: 
 
 /** The options of `unpackServers`. */
 interface UnpackOptions {
+  /** The plan of accounts without one of their own, which says what servers may hold. */
+  plan: AccountPlan
   /** Whether all servers of the state need their files; otherwise those without an archive have theirs. */
   isWhole: boolean
   /** Called with each handle before files are put there. */
@@ -95,12 +115,13 @@ interface UnpackOptions {
 export async function unpackServers(
   driver: ComputeDriver,
   state: string,
-  { isWhole, made = () => {}, signal }: UnpackOptions,
+  { plan, isWhole, made = () => {}, signal }: UnpackOptions,
 ): Promise<void> {
   if (!hasServerArchives(state) && (driver.keepsFilesHere || !isWhole)) return
   const here = new ServerDirectories(state)
   using sqlite = new Sqlite(join(state, 'berth.db'), { readwrite: true, create: false })
   const note = sqlite.query('UPDATE servers SET handle = ? WHERE id = ?')
+  const capacity = capacitiesOf(sqlite, plan)
   for (const { id, handle } of serversOf(sqlite, 'servers')) {
     signal?.throwIfAborted()
     const archive = serverArchive(join(state, SERVERS), id)
@@ -121,7 +142,8 @@ export async function unpackServers(
       throw badRequest(`It lacks the files of the server ${id}: there is no ${SERVERS}/${id}.tar in it.`)
     }
     const files = source ?? new LocalWorkspace(here.workspace(handle)).pack()
-    const placed = await driver.create(id, isLocal ? NO_WISH : driver.placement(handle))
+    const wish = isLocal ? NO_WISH : driver.placement(handle)
+    const placed = await driver.create(id, wish, capacity.get(id))
     made({ id, handle: placed })
     await driver.workspace(placed).unpack(files)
     driver.keep(placed)

@@ -230,7 +230,7 @@ async function start(
   const links = new SignInLinks({ clock, random: systemRandom })
   const { InstanceState } = await import('./state.ts')
   const selected = await selecting
-  await placeServers(selected, config, dataDirectory)
+  await placeServers(selected, config, plan, dataDirectory)
   const { rngSeed } = config
   const { commands = async () => new Map<string, string>() } = dependencies
   const instance = new InstanceState({
@@ -358,12 +358,13 @@ async function upgrade(
 async function placeServers(
   { driver }: SelectedDriver,
   { snapshot }: Config,
+  plan: AccountPlan,
   { path }: DataDirectory,
 ): Promise<void> {
   if (snapshot === null && !hasServerArchives(path)) return
   const { unpackServers } = await import('./carried-files.ts')
   try {
-    await unpackServers(driver, path, { isWhole: snapshot !== null })
+    await unpackServers(driver, path, { plan, isWhole: snapshot !== null })
   } catch (error) {
     throw new StartupError(`The files of servers could not be put where they belong: ${messageOf(error)}`)
   }

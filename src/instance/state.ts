@@ -299,7 +299,11 @@ export class InstanceState implements StateOperations {
       placed.push(server)
     }
     try {
-      await unpackServers(this.#driver, staging, { isWhole: true, made, signal: this.#stopping.signal })
+      const { plan } = this.#dependencies
+      await unpackServers(this.#driver, staging, {
+        ...{ plan, isWhole: true, made },
+        signal: this.#stopping.signal,
+      })
     } catch (error) {
       for (const { id, handle } of placed) {
         await this.#driver.destroy(handle).then(
