@@ -39,6 +39,7 @@ import {
   endOf,
   instanceOf,
   isAboutNodes,
+  isHeld,
   isNodeGone,
   isRunning,
   isUnreachable,
@@ -55,6 +56,9 @@ const START_MS = { present: 60_000, pulled: 600_000 } as const
 
 /** Milliseconds for which no node may take a pod: a volume is being made, or another pod is about to end. */
 const UNSCHEDULED_MS = 10_000
+
+/** The same, while the scheduler says that another pod has the claim. */
+const SCHEDULER_MS = 50_000
 
 /** Milliseconds in which the node that has a claim takes a pod which tolerates all taints. */
 const OFFER_MS = 5_000
@@ -313,7 +317,9 @@ export class KubernetesEngine implements Engine {
       if (failure !== null) throw new ComputeError(`The server could not be started. ${failure}`)
       const waitedMs = performance.now() - began
       const unscheduled = unscheduledReasonOf(pod)
-      if (unscheduled !== null && waitedMs > UNSCHEDULED_MS)
+      // What had the claim is gone; a scheduler that was cut off from the API server sees that up to half a minute later.
+      const patienceMs = isHeld(unscheduled ?? '') ? SCHEDULER_MS : UNSCHEDULED_MS
+      if (unscheduled !== null && waitedMs > patienceMs)
         throw await this.#whyUnscheduled(pods, spec, pod.metadata.name, unscheduled)
       if (waitedMs > startMs)
         throw new ComputeError(
