@@ -164,6 +164,9 @@ export interface ComputeDriver {
   /** Removes what is in the server's caches, to make room; its programs may be writing there. */
   emptyCaches(handle: ServerHandle): Promise<void>
 
+  /** Reports whether the server's files can be read without starting something for that; missing if they always can. */
+  filesAreOpen?(handle: ServerHandle): boolean
+
   /** Throws `ComputeError` if the server's files are gone, as when a person has removed their directory. */
   checkFiles(handle: ServerHandle): Promise<void>
 

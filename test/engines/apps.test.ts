@@ -151,6 +151,24 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
     60_000,
   )
 
+  test('a server that was stopped has its size, and nothing is started to look at it', async () => {
+    const id = await server()
+    const size = async (): Promise<number> =>
+      (await call(info, 'GET', `/servers/${id}`)).body.server.storageUsedGb
+    await exec(id, 'head -c 30000000 /dev/zero > big')
+    await call(info, 'POST', `/servers/${id}/actions`, { action: 'stop' })
+    const query = { filters: JSON.stringify({ label: [`berth.server=${id}`] }), all: '1' }
+    const end = performance.now() + 2_500
+    while (performance.now() < end) {
+      expect(await size()).toBeCloseTo(0.03, 3)
+      expect(await rig.client().json('GET', '/containers/json', { query })).toEqual([])
+      await Bun.sleep(50)
+    }
+    // What reads its files is what starts something, and what was removed by that counts.
+    expect((await call(info, 'DELETE', `/servers/${id}/files?path=big`)).status).toBeLessThan(300)
+    await until(async () => (await size()) < 0.001, 'the smaller size')
+  }, 60_000)
+
   test.skipIf(browserPath === null)(
     'the page of a server in the dashboard says what it is and of which image',
     async () => {

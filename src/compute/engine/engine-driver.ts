@@ -243,6 +243,10 @@ export class EngineDriver implements ComputeDriver {
     await this.#server(handle).emptyCaches()
   }
 
+  filesAreOpen(handle: ServerHandle): boolean {
+    return isEngineHandle(handle) && this.#server(handle).isRunning
+  }
+
   async checkFiles(handle: ServerHandle): Promise<void> {
     // An engine removes no storage that is in use.
     if (this.#server(handle).isRunning) return

@@ -37,6 +37,9 @@ interface LifecycleDependencies {
   idleTimeoutMs: number | null
 }
 
+/** Milliseconds that a stop waits for the size of files which are measured for the last time. */
+const LAST_LOOK_MS = 1_000
+
 /** What earlier berths left, with the servers that they had deleted. */
 type Stock = Remains & { readonly deleted: readonly Pick<ServerRow, 'id' | 'handle'>[] }
 
@@ -180,6 +183,8 @@ export class ServerLifecycle {
   async stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
     this.#listeners.serverStopping(row.id)
+    // Afterwards, files on an engine are reached by another start only.
+    if (!this.#compute.driver.keepsFilesHere) await this.#meter.refresh(row, LAST_LOOK_MS)
     this.#records.markSleeping(row.id)
     await this.#sandboxes.stop(row.id)
     this.#meter.changed(row)

@@ -31,7 +31,7 @@ interface MeasuredServer {
 
 /**
  * Keeps `storageUsedGb` up to date. It measures a workspace after commands and writes, and when a single server is
- * requested. docs/storage.md compares this with a permanent watch.
+ * requested. Nothing is started for that: what sleeps on an engine was measured before it was stopped. docs/storage.md compares this with a permanent watch.
  */
 export class StorageMeter {
   readonly #compute: Compute
@@ -125,7 +125,8 @@ export class StorageMeter {
     const pause = Math.max(CALM_MS, PACE_MS - this.#age(server.id))
     const timer = setTimeout(() => {
       this.#due.delete(server.id)
-      void this.#measureQuietly(server)
+      if (this.#canMeasure(server)) void this.#measureQuietly(server)
+      else this.#uncertain.add(server.id)
     }, pause)
     timer.unref()
     this.#due.set(server.id, timer)
@@ -136,7 +137,7 @@ export class StorageMeter {
    * processes may change files at any time.
    */
   async refresh(server: MeasuredServer, patienceMs: number): Promise<void> {
-    if (!this.#due.has(server.id) && this.#age(server.id) < PACE_MS) return
+    if (!this.#canMeasure(server) || (!this.#due.has(server.id) && this.#age(server.id) < PACE_MS)) return
     await within(patienceMs, this.#measureQuietly(server), undefined)
   }
 
@@ -144,7 +145,7 @@ export class StorageMeter {
   async exact(server: MeasuredServer): Promise<void> {
     // A running measurement may have missed the latest changes.
     await this.#walks.get(server.id)?.catch(() => {})
-    await this.#measureQuietly(server)
+    if (this.#canMeasure(server)) await this.#measureQuietly(server)
   }
 
   /** Forgets a server that was deleted. */
@@ -175,6 +176,10 @@ export class StorageMeter {
       if (!isDiskFull(error) && !isBusy(error)) throw error
       this.#uncertain.add(serverId)
     }
+  }
+
+  #canMeasure({ handle }: MeasuredServer): boolean {
+    return this.#compute.driver.filesAreOpen?.(handle) ?? true
   }
 
   #age(serverId: string): number {
