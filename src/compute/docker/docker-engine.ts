@@ -1,6 +1,7 @@
 import { sentence } from '../../runtime/error-info.ts'
 import { fieldsOf, objectsOf } from '../../runtime/is-object.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { within } from '../../runtime/wait.ts'
 import {
   CACHES_PATH,
   type Engine,
@@ -28,6 +29,12 @@ import { ServerImages, type ServerImagesOptions } from './server-images.ts'
 /** Milliseconds that a removal may take, and between two looks whether it has ended. */
 const REMOVAL_MS = 60_000
 const REMOVAL_POLL_MS = 15
+
+/** Milliseconds in which process 1 begins to run, or fails. */
+const BEGIN_MS = 5_000
+
+/** Milliseconds in which the standard error of an ended process 1 comes. */
+const LAST_WORDS_MS = 1_000
 
 /** Milliseconds after which an engine does nothing more that it was asked for by a connection which is gone. */
 const LATE_MS = 300_000
@@ -182,12 +189,19 @@ export class DockerEngine implements Engine {
     }
     try {
       const carrier = await this.#do('reach the server', () => this.#exec(instance))
-      // Until process 1 responds, what it has said is why it does not.
-      void carrier.spoken.then(() => this.#detach(id)).catch(() => {})
+      // What process 1 says while it begins is why it does not run. The carrier speaks before it does.
+      setTimeout(() => this.#detach(id), BEGIN_MS).unref()
       return carrier
     } catch (error) {
       const { cause } = error as Error
       if (!isRefusal(cause, 404, 409)) throw error
+      // What it has said may come after the engine's word that it has ended.
+      if (attached !== undefined)
+        await within(
+          LAST_WORDS_MS,
+          attached.spoken.catch(() => {}),
+          undefined,
+        )
       throw new ServerGone(`Its container has ended. ${attached?.errors ?? ''}`.trim(), { cause })
     }
   }
