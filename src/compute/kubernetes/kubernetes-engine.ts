@@ -116,7 +116,7 @@ export class KubernetesEngine implements Engine {
   readonly #watches = new Map<string, PodWatch>()
   /** First carriers of pods that `run` has reached, until `connect` takes them. */
   readonly #reached = new Map<string, ExecTransport>()
-  /** The last carriers of pods after a cut. */
+  /** The last carriers of pods that were asked for: one that says nothing may be on a node that is lost. */
   readonly #carriers = new Map<string, ExecTransport>()
 
   constructor({ access, config, pulls, toolsImage }: KubernetesEngineOptions) {
@@ -225,9 +225,7 @@ export class KubernetesEngine implements Engine {
     if (failure !== null) throw new ServerGone(failure)
     const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
     await this.#checkReachable(pod, isSilent)
-    const carrier = await this.#exec(pod)
-    this.#carriers.set(instance.id, carrier)
-    return carrier
+    return await this.#exec(pod)
   }
 
   remove(instance: EngineInstance): Promise<void> {
@@ -429,6 +427,7 @@ export class KubernetesEngine implements Engine {
     const command = [EXECUTABLE_PATH, CARRIER_COMMAND, LISTEN_PATH]
     const path = this.#path('pods', pod.metadata.name)
     const transport = await ExecTransport.start(this.client, path, CONTAINER, command)
+    this.#carriers.set(pod.metadata.uid, transport)
     try {
       await transport.begun(BEGUN_MS[isRunning(pod) ? 'running' : 'waiting'])
       return transport
