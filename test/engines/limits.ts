@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
+import { messageOf } from '../../src/runtime/error-info.ts'
 import { LIMITS, run, until } from '../compute/bench.ts'
 import { dataDirectories } from './docker-faults.ts'
 
@@ -38,7 +39,13 @@ export function engineLimitTests(
       const bomb = run(bombed, 'f() { f | f & f; }; f', { timeoutMs: 3_000 })
       expect((await run(other, 'echo well')).stdout).toBe('well\n')
       await bomb
-      await until('the server to respond', async () => (await run(bombed, 'echo well')).stdout === 'well\n')
+      // Until the bomb is over, a start of a further process is refused.
+      const isWell = () => run(bombed, 'echo well').then(({ stdout }) => stdout === 'well\n', isRefused)
+      const isRefused = (error: unknown) => {
+        expect(messageOf(error)).toContain('as many as its limit allows')
+        return false
+      }
+      await until('the server to respond', isWell)
       await Promise.all([bombed.stop(), other.stop()])
     }, 60_000)
 
