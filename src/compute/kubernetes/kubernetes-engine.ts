@@ -219,11 +219,12 @@ export class KubernetesEngine implements Engine {
     if (reached !== undefined) return reached
     const pods = this.#watch(instance.labels.owner)
     using _use = pods.follow()
-    const pod = pods.get(instance.id) ?? (await this.#find(instance))
+    const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
+    // Behind a silent carrier may be an API server that does not respond: only if it does is it the node.
+    const pod = (isSilent ? null : pods.get(instance.id)) ?? (await this.#find(instance))
     assertRuns(pod)
     const failure = startFailureOf(pod)
     if (failure !== null) throw new ServerGone(failure)
-    const isSilent = this.#carriers.get(instance.id)?.isSilent ?? false
     await this.#checkReachable(pod, isSilent)
     return await this.#exec(pod)
   }
@@ -433,6 +434,7 @@ export class KubernetesEngine implements Engine {
       return transport
     } catch (error) {
       transport.terminate()
+      this.#carriers.delete(pod.metadata.uid)
       // Another refusal may be of a container that does not run yet.
       const isFinal = error instanceof EngineRefusal ? isRefusal(error, 401, 403) : !transport.hasOpened
       if (isFinal) throw error
