@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test'
 import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
 import type { OutboundSettings } from '../../../src/compute/sandbox.ts'
+import { NAME_SERVER } from './internet.ts'
 import { endWorlds, hasWorlds, openWorld } from './open-world.ts'
 
 const PUBLIC: OutboundSettings = { mode: 'public', hosts: [] }
@@ -255,7 +256,29 @@ describe.skipIf(!hasWorlds)('outbound by proxy', () => {
     expect(await world.get('http://10.0.0.5/', '--proxytunnel')).toStartWith('failed')
     // Loopback is the server's own, even if the proxy is asked for it.
     expect(await world.get('http://127.0.0.1:5432/', '--noproxy x')).toStartWith('berth')
+    // Of a connection that fails, the cause.
+    for (const [url, cause] of [
+      ['http://93.184.216.53:81/', '93.184.216.53:81 refuses the connection: nothing listens there'],
+      ['http://example.test.example:81/', 'example.test.example (93.184.216.34):81 refuses the connection'],
+      ['http://8.8.8.8/', 'This machine has no route to 8.8.8.8:80'],
+      ['http://93.184.216.99/', 'No host responds at 93.184.216.99:80'],
+    ] as const) {
+      expect(await world.run(`curl -sS -m 15 ${url}`), url).toContain(cause)
+    }
+    const tunnel = "curl -sv -m 15 --proxytunnel http://93.184.216.53:81/ | grep '^< HTTP'"
+    expect(await world.run(tunnel)).toContain('502 93.184.216.53:81 refuses the connection')
+    await world.step({ do: 'configure', file: 'resolv.conf', text: 'nameserver 127.0.0.9\n' })
+    await world.step({ do: 'open a mute name server' })
+    expect(await world.run('curl -sS -m 30 http://unknown.test.example/')).toContain(
+      'could not be looked up: the name servers of this machine do not respond',
+    )
+    await world.step({ do: 'disturb', fault: { refused: true, seed: 1 } })
+    expect(await world.run('curl -sS -m 5 http://93.184.216.34/')).toContain(
+      'berth faults lift srv_world network',
+    )
+    await world.step({ do: 'disturb', fault: null })
     const node = 'console.log((await (await fetch("http://example.test.example/")).text()).split(" ")[0])'
+    await world.step({ do: 'configure', file: 'resolv.conf', text: `nameserver ${NAME_SERVER}\n` })
     expect(await world.run(`${process.execPath} -e '${node}'`)).toBe('93.184.216.34')
   }, 120_000)
 })

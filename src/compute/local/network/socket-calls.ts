@@ -1,5 +1,6 @@
 import { ptr, read } from 'bun:ffi'
 import { closeSync } from 'node:fs'
+import ipaddr from 'ipaddr.js'
 import { openLibc } from '../../../system/libc.ts'
 
 /** The numbers of socket(7), ip(7) and ipv6(7), the same on x86-64 and arm64. */
@@ -64,6 +65,8 @@ export interface SocketPair {
 
 /** The system calls for sockets whose number is known, which Bun has no functions for. None of them blocks. */
 export interface SocketCalls {
+  /** Makes a TCP socket for connections to an address. @returns its descriptor; a negative number if there is none to be had */
+  open(address: string): number
   /** Begins to connect a socket. @returns the error's number; 0 if it is connected or on its way */
   connect(fd: number, address: Uint8Array): number
   /** Makes a connected or refused TCP socket a blank one again. */
@@ -157,6 +160,8 @@ export function loadSocketCalls(): SocketCalls {
     return error === 0 ? (word[0] ?? 0) & 0xff : -1
   }
   return {
+    open: (address) =>
+      calls.socket(isIPv6(address) ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
     connect(fd, address) {
       const error = errorOf(calls.connect(fd, ptr(address), address.length))
       return error === EINPROGRESS ? number(fd, SO_ERROR) : error
@@ -238,30 +243,35 @@ export const OWN_IPV6 = '100::8'
 export type NetworkHost = '127.0.0.1' | '::1' | typeof OWN_IPV4
 
 /** Returns whether an address is one of IPv6. */
-export const isIPv6 = (host: NetworkHost): boolean => host.includes(':')
+export const isIPv6 = (host: string): boolean => host.includes(':')
 
 /** Returns an address as `struct sockaddr_in` or `struct sockaddr_in6`. */
-export function socketAddress(host: NetworkHost, port: number): Uint8Array {
+export function socketAddress(host: string, port: number): Uint8Array {
   const bytes = new Uint8Array(isIPv6(host) ? 28 : 16)
   const view = new DataView(bytes.buffer)
   view.setUint16(0, isIPv6(host) ? AF_INET6 : AF_INET, true)
   view.setUint16(2, port)
-  if (isIPv6(host)) bytes[23] = 1
-  else bytes.set(host.split('.').map(Number), 4)
+  bytes.set(ipaddr.parse(host).toByteArray(), isIPv6(host) ? 8 : 4)
   return bytes
 }
 
 /** Errors by their numbers, of errno(3). */
 const CODES: Readonly<Record<number, string>> = {
+  1: 'EPERM',
   13: 'EACCES',
   98: 'EADDRINUSE',
   99: 'EADDRNOTAVAIL',
   101: 'ENETUNREACH',
+  110: 'ETIMEDOUT',
   111: 'ECONNREFUSED',
+  113: 'EHOSTUNREACH',
 }
+
+/** Returns an error's code by its number, such as `EACCES`. */
+export const systemErrorCode = (number: number): string => CODES[number] ?? `E${number}`
 
 /** Returns an error of the system with its `code`. @param what what failed, such as `listen on ::1, port 80` */
 export function systemError(number: number, what: string): Error {
-  const code = CODES[number] ?? `E${number}`
+  const code = systemErrorCode(number)
   return Object.assign(new Error(`${code}: cannot ${what}`), { code })
 }

@@ -1,8 +1,10 @@
 import { NameResolver } from '../../../../runtime/name-resolver.ts'
+import { once } from '../../../../runtime/once.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import { processes } from '../../../../system/processes.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { AcceptedConnection } from '../project-ports.ts'
+import { explainConnectFailure, explainLookUpFailure, loadConnectCalls } from './connect-failure.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
 import type { RelayedSocket } from './messages.ts'
@@ -40,6 +42,7 @@ const SERVER_SHARE = 0.25
 export class RelayCommons {
   readonly originalDestination: OriginalDestination
   readonly resolver = new NameResolver()
+  readonly connectCalls = once(loadConnectCalls)
   /** Connections that one server may have. */
   readonly mostConnections: number
   readonly #most: number
@@ -268,7 +271,17 @@ export class RelayedServer {
       tunnel.respond(proxyResponse(status, why))
       tunnel.end()
     }
+    const failWithCause = async (): Promise<void> => {
+      if (proxied === null || failed === null) return fail(502, 'The connection could not be opened.')
+      const { destination, tookMs } = failed
+      const place = describe(destination)
+      const { connectCalls } = this.#commons
+      const { status, sentences } = await explainConnectFailure(place, destination, tookMs, connectCalls)
+      if (!tunnel.closed) fail(status, sentences)
+    }
     let attempts = 0
+    /** The last attempt that failed. */
+    let failed: { destination: OutboundDestination; tookMs: number } | null = null
     const next = (): void => {
       if (tunnel.closed || tunnel.isOpen) return
       const destination = allowed.shift()
@@ -277,8 +290,8 @@ export class RelayedServer {
       if (attempts > 0 && (destination === undefined || disturbance?.blocks)) return
       if (destination === undefined && refusal !== undefined && destinations.length === refusals.length) {
         fail(403, `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
-      } else if (destination === undefined) fail(502, 'The connection could not be opened.')
-      else if (disturbance?.blocks) fail(502, 'A network fault refuses this connection.')
+      } else if (destination === undefined) void failWithCause()
+      else if (disturbance?.blocks) fail(502, `A network fault refuses this connection. ${this.#liftRemedy}`)
       else dial(destination, disturbance)
     }
     const dial = (destination: OutboundDestination, disturbance: Disturbance | null): void => {
@@ -286,16 +299,18 @@ export class RelayedServer {
       tunnel.disturbance = disturbance
       const late = disturbance === null ? 0 : disturbance.delay('opening')
       if (late === null) {
-        if (attempts === 0) fail(504, 'A network fault loses this connection.')
+        if (attempts === 0) fail(504, `A network fault loses this connection. ${this.#liftRemedy}`)
         return
       }
       attempts += 1
       const begin = (): void => {
         if (tunnel.closed) return
         const timer = allowed.length > 0 ? setTimeout(next, ATTEMPT_MS) : undefined
+        const begun = performance.now()
         const onFailed = (): void => {
           clearTimeout(timer)
           attempts -= 1
+          failed = { destination, tookMs: performance.now() - begun }
           next()
         }
         const onOpen = (): void => {
@@ -325,10 +340,10 @@ export class RelayedServer {
     const refusal = this.#policy.judgeName(host)
     if (this.#dnsRefusal(host) !== null) {
       if (refusal !== null) return `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`
-      return `A network fault keeps the name ${host} from being looked up.`
+      return `A network fault keeps the name ${host} from being looked up. ${this.#liftRemedy}`
     }
     const addresses = await this.#names.resolve(host, { search: true })
-    if (addresses.length === 0) return `There is no host with the name ${host}.`
+    if (addresses.length === 0) return `There is no host with the name ${host}. Check its spelling.`
     return addresses.map((address) => ({ address, port, names: [host] }))
   }
 
@@ -365,6 +380,10 @@ export class RelayedServer {
 
   #disturbanceOf({ names, address, port }: OutboundDestination): Disturbance | null {
     return this.#disturbance?.isFor(names, address, port) ? this.#disturbance : null
+  }
+
+  get #liftRemedy(): string {
+    return `End it with "berth faults lift ${this.#serverId} network".`
   }
 
   #refused(destination: string, refusal: OutboundRefusal): void {
@@ -478,7 +497,7 @@ function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyAc
         if (typeof destinations === 'string') refuse(502, destinations)
         else connect(destinations, head)
       },
-      () => refuse(502, `The name ${host} could not be looked up.`),
+      (error) => refuse(502, explainLookUpFailure(host, error)),
     )
   }
 }
