@@ -12,8 +12,8 @@ export const canOpenBrowser = (context: ProcessContext): boolean => openerFor(co
 export async function openInBrowser(url: string, context: ProcessContext): Promise<boolean> {
   const opener = openerFor(context)
   if (opener === null) return false
-  const { env, cwd } = context
-  const { exitCode } = await runHelper([...opener, url], { cwd, env, output: 'ignore' })
+  const { inherited, cwd } = context
+  const { exitCode } = await runHelper([...opener, url], { cwd, env: inherited, output: 'ignore' })
   return exitCode === 0
 }
 

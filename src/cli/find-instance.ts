@@ -187,7 +187,7 @@ export function findBaseUrl(
   const directoryUrl = addressIn(directory, isNamed)
   // A flag beats the environment: with --data, the variables are for another instance.
   const connectionEnv = options.data === undefined ? env : {}
-  const given = options.baseUrl ?? (connectionEnv.BERTH_BASE_URL || undefined)
+  const given = options.baseUrl ?? connectionEnv.BERTH_BASE_URL
   const baseUrl =
     given === undefined ? directoryUrl : knownAddress(normalizeBaseUrl(given), directoryUrl, env)
   return { directory, directoryUrl, baseUrl, connectionEnv }
@@ -226,7 +226,7 @@ export function findDataDirectory(
   env: Record<string, string | undefined>,
   cwd: string,
 ): string {
-  const named = given ?? (env.BERTH_DATA || undefined)
+  const named = given ?? env.BERTH_DATA
   if (named !== undefined) return resolve(cwd, named)
   for (let directory = resolve(cwd); ; directory = dirname(directory)) {
     const candidate = join(directory, '.berth')

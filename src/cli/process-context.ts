@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from 'node:fs'
 import { codeOf, messageOf } from '../runtime/error-info.ts'
-import { processEnvironment } from '../runtime/process-environment.ts'
+import { processEnvironment, setVariables } from '../runtime/process-environment.ts'
 import { forTerminal } from './terminal-text.ts'
 
 /** One of the two output streams. */
@@ -20,7 +20,10 @@ export interface OutputStream {
 
 /** The environment, working directory and streams of the process, as commands use them. */
 export interface ProcessContext {
+  /** The variables that are set: an empty one is not. */
   readonly env: Record<string, string | undefined>
+  /** All variables, the empty ones too, for programs that berth starts for a person. */
+  readonly inherited: Record<string, string | undefined>
   /** The working directory. */
   readonly cwd: string
   readonly stdin: {
@@ -36,9 +39,10 @@ export interface ProcessContext {
 
 /** Returns the context of this process. Its streams are opened when first used: opening costs milliseconds. */
 export function processContext(): ProcessContext {
-  const env = processEnvironment()
+  const env = setVariables()
   return {
     env,
+    inherited: processEnvironment(),
     cwd: process.cwd(),
     stdin: {
       get isTTY() {

@@ -46,7 +46,7 @@ async function helpOf(words: readonly string[]): Promise<string> {
 function contextFor(print: (text: string) => void): ProcessContext {
   const sink = { isTTY: false, hasColors: false, write: async (text: unknown) => print(String(text)) }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array(), stream: () => new Blob().stream() }
-  return { env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }
+  return { env: {}, inherited: {}, cwd: '/', stdin, stdout: sink, stderr: sink }
 }
 
 test('the help of every command fits in 80 columns and says how it finds an instance at the end', async () => {

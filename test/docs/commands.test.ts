@@ -81,5 +81,5 @@ function problemOf(program: Command, words: readonly string[]): string | null {
 function session(): CliSession {
   const sink = { isTTY: false, hasColors: false, write: async () => {} }
   const stdin = { isTTY: false, bytes: async () => new Uint8Array(), stream: () => new Blob().stream() }
-  return newSession({ env: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, CATALOG)
+  return newSession({ env: {}, inherited: {}, cwd: '/', stdin, stdout: sink, stderr: sink }, CATALOG)
 }

@@ -94,12 +94,14 @@ function renderMarkdown(markdown: string, { columns = 80, hasColors }: OutputStr
  * Shows a text on the terminal by `$PAGER`, which is `less` by default. A text that fits the screen is only printed.
  * Without a pager the text is printed too.
  */
-async function printPaged(text: string, { env, cwd, stdout }: ProcessContext): Promise<void> {
-  const pager = env.PAGER ?? (Bun.which('less', { PATH: env.PATH ?? '' }) === null ? 'cat' : 'less')
+async function printPaged(text: string, { env, inherited, cwd, stdout }: ProcessContext): Promise<void> {
+  const usual = Bun.which('less', { PATH: env.PATH ?? '' }) === null ? 'cat' : 'less'
+  // An empty one is `cat`, as for man and Git.
+  const pager = (inherited.PAGER ?? usual) || 'cat'
   // F ends at once if the text fits, R keeps colours, X leaves the text on the screen.
   const child = Bun.spawn(['sh', '-c', pager], {
     cwd,
-    env: { ...env, LESS: env.LESS ?? 'FRX' },
+    env: { ...inherited, LESS: inherited.LESS ?? 'FRX' },
     stdin: new Blob([text]),
     stdout: 'inherit',
     stderr: 'inherit',

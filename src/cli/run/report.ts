@@ -102,9 +102,7 @@ export class RunReport {
     const isNeeded =
       options.strict ||
       options.coverageMin !== undefined ||
-      [options.coverage, options.junit, env.GITHUB_STEP_SUMMARY || undefined].some(
-        (file) => file !== undefined,
-      )
+      [options.coverage, options.junit, env.GITHUB_STEP_SUMMARY].some((file) => file !== undefined)
     return isNeeded ? at(makeTemporary(tmpdir(), 'berth-report-'), 'never') : null
   }
 
@@ -181,7 +179,7 @@ export class RunReport {
   #isNeeded(exitCode: number): boolean {
     const { coverage, coverageMin, junit, strict } = this.#options
     if (this.#stays(exitCode)) return true
-    const files = [coverage, junit, this.#context.env.GITHUB_STEP_SUMMARY || undefined]
+    const files = [coverage, junit, this.#context.env.GITHUB_STEP_SUMMARY]
     return strict || coverageMin !== undefined || files.some((file) => file !== undefined)
   }
 

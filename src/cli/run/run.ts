@@ -74,7 +74,7 @@ export async function runBeside({ flags, command }: RunRequest, context: Process
     for (const note of config.notes) printLog(`berth: ${note}\n`)
     if (serve.json === true) printLog(`${JSON.stringify({ event: 'ready', ...berth.info })}\n`)
     if (relay.received === null) {
-      const env = { ...commandEnvironment(berth, context.env), ...processes.variables }
+      const env = { ...commandEnvironment(berth, context.inherited), ...processes.variables }
       const child = spawnCommand({ program, command, env, ignored })
       relay.relayTo(child.pid)
       // Registers while the command starts.
@@ -203,11 +203,11 @@ const makeKeptDirectory = (): string => realpathSync(makeDirectory(tmpdir(), 'be
  * Returns the command's environment: that of this process, the variables of the instance, and the executable with which tests start
  * further instances; from source there is none.
  */
-function commandEnvironment({ info }: Berth, env: ProcessContext['env']): Record<string, string | undefined> {
+function commandEnvironment({ info }: Berth, inherited: ProcessContext['inherited']): typeof inherited {
   const { BERTH_API_KEY, ...variables } = variablesOf(info)
   const { argv, compiled } = selfCommand()
   return {
-    ...env,
+    ...inherited,
     ...variables,
     BERTH_API_KEY: BERTH_API_KEY ?? undefined,
     BERTH_DATA: info.data_dir,

@@ -25,7 +25,7 @@ export function withImageVariables(
   return {
     ...others,
     // That of an image, below its GOPATH, is read-only.
-    ...(others.GOPATH === undefined ? {} : { GOBIN: `${env.HOME}/go/bin` }),
+    ...(!others.GOPATH ? {} : { GOBIN: `${env.HOME}/go/bin` }),
     ...env,
     ...(LANG === undefined ? {} : { LANG }),
     ...(env.PATH === undefined ? {} : { PATH: env.PATH.replace(path, () => PATH) }),
