@@ -199,7 +199,8 @@ export class Compute {
     this.#starting += 1
     try {
       const ready = (await started) ?? null
-      const isUsable = ready !== null && !ready.ending
+      const isUsable = ready !== null && !ready.ending && !(await this.#driver.isOutdated?.(handle))
+      if (!isUsable) await ready?.stop()
       const sandbox = isUsable ? ready : await this.#driver.start(serverId, handle, limits)
       this.#refillIn(REFILL_MS)
       return sandbox

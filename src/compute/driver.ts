@@ -149,6 +149,12 @@ export interface ComputeDriver {
    */
   start(serverId: string, handle: ServerHandle, limits: Limits): Promise<Sandbox>
 
+  /**
+   * Reports whether the server's sandbox would start with another system by now than it runs with. A driver without it starts
+   * each with the same. Never throws.
+   */
+  isOutdated?(handle: ServerHandle): Promise<boolean>
+
   /** Returns the server's files, whether it runs or not. */
   workspace(handle: ServerHandle): Workspace
 

@@ -2,9 +2,11 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Compute } from '../../src/compute/compute.ts'
 import type { ServerHandle } from '../../src/compute/driver.ts'
 import { EngineNotes } from '../../src/compute/engine/owner.ts'
 import { ComputeError } from '../../src/compute/sandbox.ts'
+import { createLogger } from '../../src/runtime/logger.ts'
 import { LIMITS, run, until } from '../compute/bench.ts'
 import type { EngineRig } from '../support/engines/engine-rig.ts'
 
@@ -107,6 +109,18 @@ export function engineStockTests(rig: () => EngineRig): void {
   })
 }
 
+/** Makes an image upon that without berth, or makes it anew. */
+async function makeImage(rig: EngineRig, repo: string, Env: readonly string[]): Promise<void> {
+  const client = rig.client()
+  const id = await client.createContainer(`making-${repo}`, { Image: 'berth-base:latest', Cmd: ['true'] })
+  try {
+    const query = { container: id, repo, tag: 'latest' }
+    await client.send('POST', '/commit', { query, body: { Env } })
+  } finally {
+    await client.send('DELETE', `/containers/${id}`, { query: { force: '1' } })
+  }
+}
+
 /** Images of servers. */
 export function engineImageTests(rig: () => EngineRig): void {
   describe('an image', () => {
@@ -133,7 +147,6 @@ export function engineImageTests(rig: () => EngineRig): void {
     }, 60_000)
 
     test('gives its variables to commands, and none that the engine or berth has set', async () => {
-      const client = rig().client()
       const Env = [
         'PATH=/opt/own/bin:/usr/bin:/bin',
         'OWN_HOME=/opt/own',
@@ -141,15 +154,7 @@ export function engineImageTests(rig: () => EngineRig): void {
         'HOME=/root',
         'HTTPS_PROXY=http://a:secret@proxy.test',
       ]
-      const made = (await client.json('POST', '/containers/create', {
-        body: { Image: 'berth-base:latest', Cmd: ['true'] },
-      })) as { Id: string }
-      try {
-        const query = { container: made.Id, repo: 'own-variables', tag: 'latest' }
-        await client.send('POST', '/commit', { query, body: { Env } })
-      } finally {
-        await client.send('DELETE', `/containers/${made.Id}`, { query: { force: '1' } })
-      }
+      await makeImage(rig(), 'own-variables', Env)
       const driver = rig().driver(newDirectory())
       const handle = await driver.create('srv_a', { image: 'own-variables:latest', root: false })
       const sandbox = await driver.start('srv_a', handle, LIMITS)
@@ -170,6 +175,25 @@ export function engineImageTests(rig: () => EngineRig): void {
       expect(variables.get('HTTPS_PROXY')).toBe('http://127.0.0.1:65535')
       expect(stdout).not.toContain('secret')
       await sandbox.stop()
+    }, 60_000)
+
+    test('that was made anew is that of the next server, also of one that runs before it is asked for', async () => {
+      await makeImage(rig(), 'made-anew', ['ROUND=1'])
+      const dataDir = newDirectory()
+      const driver = rig().driver(dataDir)
+      const logger = createLogger('warn', (line) => process.stderr.write(line), Date.now)
+      const ids = ['srv_c', 'srv_b', 'srv_a']
+      const compute = new Compute({ driver, logger, spareServers: 1, nextId: () => ids.pop() ?? '' })
+      const wish = { image: 'made-anew:latest', root: false }
+      compute.prepare(LIMITS, wish)
+      const containers = () => rig().containers(ownerOf(dataDir))
+      await until('a spare server', async () => (await containers()).length === 1, 20_000)
+      await makeImage(rig(), 'made-anew', ['ROUND=2'])
+      const sandbox = await compute.provision(LIMITS, wish).start()
+      expect((await run(sandbox, 'echo $ROUND')).stdout).toBe('2\n')
+      await sandbox.stop()
+      await compute.close()
+      await driver.close()
     }, 60_000)
 
     test('without glibc is refused with a sentence', async () => {

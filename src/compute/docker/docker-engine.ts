@@ -24,7 +24,7 @@ import type { FrameTransport } from '../sandboxd/transport.ts'
 import type { DockerClient } from './client.ts'
 import { CONTAINER_LABELS, cachesOf, containerSettings } from './container.ts'
 import type { HijackedTransport } from './hijacked-transport.ts'
-import { ServerImages, type ServerImagesOptions } from './server-images.ts'
+import { findImage, ServerImages, type ServerImagesOptions } from './server-images.ts'
 
 /** Milliseconds that a removal may take, and between two looks whether it has ended. */
 const REMOVAL_MS = 60_000
@@ -119,6 +119,16 @@ export class DockerEngine implements Engine {
 
   hasImage(reference: string): Promise<boolean> {
     return this.#do(`look for the image ${reference}`, () => this.#images.has(reference))
+  }
+
+  hasChanged(reference: string, { id }: EngineInstance): Promise<boolean> {
+    return this.#do(`look for the image ${reference}`, async () => {
+      const [image, container] = await Promise.all([
+        findImage(this.#client, reference),
+        this.#client.find(`/containers/${id}/json`),
+      ])
+      return image !== null && container !== null && image.Id !== container.Image
+    })
   }
 
   createStorage({ name, labels, image }: StorageSpec): Promise<void> {

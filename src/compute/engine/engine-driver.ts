@@ -191,6 +191,10 @@ export class EngineDriver implements ComputeDriver {
     return this.#server(handle).start(limits)
   }
 
+  isOutdated(handle: ServerHandle): Promise<boolean> {
+    return this.#server(handle).isOutdated()
+  }
+
   workspace(handle: ServerHandle): Workspace {
     const server = this.#server(handle)
     return new RemoteWorkspace({ connect: () => server.connect(), staging: this.#staging })

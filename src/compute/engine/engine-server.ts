@@ -103,8 +103,7 @@ interface Running {
   readonly socketsOfBerth: Record<number, string>
   readonly limits: Limits
   readonly transport: FrameTransport
-  /** See `EngineInstance.node`. */
-  readonly node: string | null
+  readonly instance: EngineInstance
   /** Whether it runs for files alone. */
   forFiles: boolean
   timer: Timer | null
@@ -132,13 +131,25 @@ export class EngineServer {
 
   /** The node of the server that runs, null if the engine names none; and why it cannot be reached at present, a sentence. */
   get where(): { node: string | null; cause: string | null } {
-    const { node = null, transport } = this.#running ?? {}
-    return { node, cause: transport?.interruption ?? null }
+    const { instance, transport } = this.#running ?? {}
+    return { node: instance?.node ?? null, cause: transport?.interruption ?? null }
   }
 
   /** Whether an instance runs on the storage. */
   get isRunning(): boolean {
     return this.#running !== null
+  }
+
+  /** Reports whether the image has changed since the instance was started that runs. Never throws. */
+  async isOutdated(): Promise<boolean> {
+    const { engine, logger } = this.#context
+    if (this.#running === null) return false
+    try {
+      return (await engine.hasChanged?.(this.#image, this.#running.instance)) ?? false
+    } catch (error) {
+      logger.debug('the image of a server is unknown', { serverId: this.#handle.server, error })
+      return false
+    }
   }
 
   /** Starts the server. Throws `ComputeError`. */
@@ -147,7 +158,7 @@ export class EngineServer {
       this.#limits = limits
       const running = await this.#usable()
       if (running !== null && !running.forFiles) throw new ComputeError('The server runs already.')
-      if (running !== null && Bun.deepEquals(running.limits, limits)) {
+      if (running !== null && Bun.deepEquals(running.limits, limits) && !(await this.isOutdated())) {
         this.#keep(running)
         running.forFiles = false
         await this.#prepare(running)
@@ -325,7 +336,7 @@ export class EngineServer {
     })
     const running: Running = {
       ...{ sandbox, outbound, socketsOfBerth, limits, transport, forFiles },
-      node: instance.node,
+      instance,
       timer: null,
     }
     this.#running = running

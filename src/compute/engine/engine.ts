@@ -43,6 +43,12 @@ export interface Engine {
   /** Reports whether the engine has an image; null if only a start can tell. */
   hasImage(reference: string): Promise<boolean | null>
 
+  /**
+   * Reports whether an image is another one now than the one from which an instance was started, as when it was made anew.
+   * Missing if only a start can tell.
+   */
+  hasChanged?(reference: string, instance: EngineInstance): Promise<boolean>
+
   /** Creates an empty storage. Does nothing if there is one of this name. */
   createStorage(storage: StorageSpec): Promise<void>
 
