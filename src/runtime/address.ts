@@ -1,4 +1,3 @@
-import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 
 /** Names that belong to a machine or a network, whatever they resolve to (RFC 6761, RFC 6762, RFC 8375). */
@@ -19,9 +18,9 @@ export const isAddress = (host: string): boolean =>
  * Classifies an address by the special ranges of IANA's registries. An address of this machine leads to its own services,
  * so a public one is as loopback.
  *
- * @param own the addresses of this machine's interfaces, for tests
+ * @param own returns the addresses of this machine's interfaces
  */
-export function addressKind(address: string, own: () => readonly string[] = interfaceAddresses): AddressKind {
+export function addressKind(address: string, own: () => readonly string[]): AddressKind {
   if (!ipaddr.isValid(address)) return 'no address'
   // An IPv4 address in IPv6 notation is classified as IPv4.
   const plain = ipaddr.process(address)
@@ -34,9 +33,6 @@ export function addressKind(address: string, own: () => readonly string[] = inte
   if ('parts' in plain && (plain.parts[0] ?? 0) >>> 13 !== 1) return 'not global'
   return own().some((one) => isSame(one, plain.toString())) ? 'loopback' : 'public'
 }
-
-const interfaceAddresses = (): string[] =>
-  Object.values(networkInterfaces()).flatMap((all) => (all ?? []).map(({ address }) => address))
 
 const isSame = (address: string, plain: string): boolean =>
   ipaddr.isValid(address) && ipaddr.process(address).toString() === plain

@@ -1,9 +1,9 @@
-import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { Connection } from '../../runtime/connection.ts'
 import { once } from '../../runtime/once.ts'
 import { Pace } from '../../runtime/pace.ts'
 import { loadFindConnectedSocket } from '../../system/connected-socket.ts'
+import { interfaceAddressesReader } from '../../system/interface-addresses.ts'
 import { findTcpSockets, hasSocket } from '../../system/sockets.ts'
 import type { ConnectedSocket, SocketOwner } from '../../system/system.ts'
 import type { Sender } from '../driver.ts'
@@ -33,6 +33,7 @@ export class SenderSearch {
   /** The cookies of sockets that were found outside of servers, the oldest first. */
   readonly #outside = new Set<bigint>()
   readonly #findConnectedSocket = once(loadFindConnectedSocket)
+  readonly #ownAddresses = interfaceAddressesReader()
 
   /**
    * Reports whether a process on a server, of this berth or another one of this user, has the other end of a TCP
@@ -53,6 +54,12 @@ export class SenderSearch {
     return sender
   }
 
+  /** Reports whether an address is this machine's. */
+  #isOwnAddress(address: string): boolean {
+    const parsed = plain(address)
+    return parsed.range() === 'loopback' || this.#ownAddresses().includes(parsed.toString())
+  }
+
   async #search(connection: Connection, end: ConnectedSocket | null): Promise<Sender> {
     const sandboxds = findSandboxds()
     if (sandboxds.length === 0) return 'elsewhere'
@@ -65,7 +72,7 @@ export class SenderSearch {
     const ends = sockets.filter(
       (one) => one.port === remotePort && one.remotePort === localPort && addresses.includes(one.address),
     )
-    if (ends.length === 0) return isOwnAddress(remoteAddress) ? 'unknown' : 'elsewhere'
+    if (ends.length === 0) return this.#isOwnAddress(remoteAddress) ? 'unknown' : 'elsewhere'
     for (const end of ends) {
       const sender = await this.#ownerOf(end, sandboxds)
       if (sender !== 'elsewhere') return sender
@@ -188,14 +195,6 @@ const words = (bytes: number[]): string =>
   )
     .join('')
     .toUpperCase()
-
-/** Reports whether an address is this machine's. */
-function isOwnAddress(address: string): boolean {
-  const parsed = plain(address)
-  if (parsed.range() === 'loopback') return true
-  const own = Object.values(networkInterfaces()).flatMap((all) => all ?? [])
-  return own.some((one) => plain(one.address).toString() === parsed.toString())
-}
 
 /** Parses an address without its zone; IPv4 inside IPv6 becomes IPv4. */
 const plain = (address: string) => ipaddr.process(address.replace(/%.*$/, ''))

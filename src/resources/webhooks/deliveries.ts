@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { once } from '../../runtime/once.ts'
 import type { Random } from '../../runtime/random.ts'
 import type { Service } from '../../runtime/service.ts'
+import { interfaceAddressesReader } from '../../system/interface-addresses.ts'
 import type { DestinationRules, LocalWebhooks, Resolve } from './destination.ts'
 import type { DeliveryWorker, WorkerDependencies } from './worker.ts'
 
@@ -55,6 +56,7 @@ export class Deliveries implements Service {
         return localWebhooks.allowed
       },
       resolve,
+      ownAddresses: interfaceAddressesReader(),
     }
     this.#unsubscribeOutbox = dependencies.outbox.subscribe(() => this.#wake())
     this.#unsubscribeClock = dependencies.clock.onStep(() => this.#whenSent())

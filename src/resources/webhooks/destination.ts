@@ -1,4 +1,5 @@
 import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../runtime/address.ts'
+import type { InterfaceAddresses } from '../../system/interface-addresses.ts'
 import { URL_LIMIT } from './model.ts'
 
 /** Returns all addresses of a name. Rejects or returns none if the name does not resolve. */
@@ -30,6 +31,8 @@ export interface DestinationRules {
   /** Also allows http and loopback, for development. */
   readonly allowLocal: boolean
   resolve: Resolve
+  /** The addresses of this machine. */
+  readonly ownAddresses: InterfaceAddresses
 }
 
 /** The instance's setting for destinations on this machine. It holds until berth stops, also over a reset. */
@@ -70,7 +73,7 @@ export async function checkDestination(text: string, rules: DestinationRules): P
       ? LOOPBACK
       : await resolveName(name, rules.resolve)
   for (const address of addresses) {
-    const kind = addressKind(address)
+    const kind = addressKind(address, rules.ownAddresses)
     if (kind === 'public' && secure) continue
     if (kind === 'loopback' && allowLocal) continue
     const what = literal ? address : `"${name}" resolves to ${address}, which`

@@ -181,11 +181,11 @@ export class WebhooksService {
    */
   async check(url: string): Promise<void> {
     const { checkDestination, DestinationError } = await import('./destination.ts')
-    const { allowLocal, resolve } = this.#dependencies.destinations
+    const { destinations } = this.#dependencies
     try {
       await checkDestination(url, {
-        allowLocal,
-        resolve: (name) => within(RESOLVE_TIMEOUT_MS, resolve(name), []),
+        ...destinations,
+        resolve: (name) => within(RESOLVE_TIMEOUT_MS, destinations.resolve(name), []),
       })
     } catch (error) {
       if (!(error instanceof DestinationError)) throw error

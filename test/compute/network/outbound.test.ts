@@ -34,9 +34,10 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
         'http://inner.test.example/',
         'http://[::ffff:10.0.0.5]/',
       ],
-      // The machine's own address, at which a service listens, and the service on its loopback.
+      // The machine's own addresses, at which a service listens, and the service on its loopback.
       ...[
         'http://93.184.216.1:9001/',
+        'http://93.184.217.1:9001/',
         'http://127.0.0.1:5432/',
         'http://localhost:9001/',
         'http://[::1]:9001/',
@@ -49,6 +50,7 @@ describe.skipIf(!hasWorlds)('outbound by redirect', () => {
     // A client that waits too long for a slow machine tries again, and gets the same response.
     expect([...new Set(told.map(({ destination }) => destination))]).toEqual([
       ...['10.0.0.5:80', '169.254.169.254:80', 'inner.test.example (10.0.0.5):80', '93.184.216.1:9001'],
+      '93.184.217.1:9001',
     ])
     expect(told[0]?.remedy).toContain('berth servers network srv_world --add-host 10.0.0.5:80')
   }, 120_000)

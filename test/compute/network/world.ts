@@ -126,6 +126,10 @@ async function main(): Promise<void> {
     must('ip', 'addr', 'add', address, 'dev', 'out', ...(address.includes(':') ? ['nodad'] : []))
   }
   must('ip', 'link', 'set', 'out', 'up')
+  // An interface without carrier, whose address is the machine's all the same.
+  must('ip', 'link', 'add', 'idle', 'type', 'veth', 'peer', 'name', 'other')
+  must('ip', 'addr', 'add', '93.184.217.1/24', 'dev', 'idle')
+  must('ip', 'link', 'set', 'idle', 'up')
   must('ip', '-6', 'neigh', 'add', SILENT, 'lladdr', '02:00:00:00:00:01', 'dev', 'out', 'nud', 'permanent')
   for (const address of [
     '93.184.216.34/24',

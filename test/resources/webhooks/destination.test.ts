@@ -17,7 +17,8 @@ const NAMES: Record<string, string[]> = {
   'xn--bcher-kva.example': ['93.184.215.14'],
 }
 const resolve: Resolve = async (name) => NAMES[name] ?? Promise.reject(new Error('ENOTFOUND'))
-const check = (url: string, allowLocal = false) => checkDestination(url, { allowLocal, resolve })
+const check = (url: string, allowLocal = false) =>
+  checkDestination(url, { allowLocal, resolve, ownAddresses: () => [] })
 
 /** Hosts that lead to this machine or its network, or nowhere, in every notation. */
 const REFUSED_HOSTS = [

@@ -3,16 +3,15 @@ import { checkScheme, parseArchiveUrl } from './download.ts'
 import { SourceError } from './errors.ts'
 import { findRepository } from './git/local-repository.ts'
 import { parseGitUrl } from './git/location.ts'
-import { checkHost, checkName, type HostRules, UnresolvedHost } from './hosts.ts'
+import { type AddressRules, checkHost, checkName, type HostRules, UnresolvedHost } from './hosts.ts'
 import type { ArchiveSource, GitSource, ProjectSource } from './model.ts'
 
 /** Milliseconds that a request waits for a DNS lookup. */
 const LOOKUP_MS = 2_000
 
 /** The rules that a source is checked against. */
-interface CheckRules {
+interface CheckRules extends AddressRules {
   sourceFolders: readonly string[]
-  allowLocal: boolean
 }
 
 /** Refuses an invalid source without fetching. See `Sources.check`. @throws BerthError 400 */
@@ -26,15 +25,15 @@ export function checkSource(source: ProjectSource, upload: boolean, rules: Check
   if (source.type === 'archive') checkArchive(source, upload, rules)
 }
 
-function checkGit({ url }: GitSource, { sourceFolders, allowLocal }: CheckRules): void {
+function checkGit({ url }: GitSource, { sourceFolders, ...rules }: CheckRules): void {
   const location = parseGitUrl(url)
   asBadRequest('source.url', () => {
     if (location.scheme === 'file') findRepository(location.path, sourceFolders)
-    else checkName(location.host, allowLocal)
+    else checkName(location.host, rules)
   })
 }
 
-function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLocal }: CheckRules): void {
+function checkArchive({ url, data }: ArchiveSource, upload: boolean, rules: CheckRules): void {
   const given = [url !== undefined, data !== undefined, upload].filter(Boolean).length
   if (given !== 1) {
     throw badRequest(
@@ -44,7 +43,7 @@ function checkArchive({ url, data }: ArchiveSource, upload: boolean, { allowLoca
     )
   }
   if (url !== undefined) {
-    asBadRequest('source.url', () => checkName(parseArchiveUrl(url, allowLocal).hostname, allowLocal))
+    asBadRequest('source.url', () => checkName(parseArchiveUrl(url, rules.allowLocal).hostname, rules))
   }
 }
 

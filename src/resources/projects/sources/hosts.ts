@@ -1,4 +1,5 @@
 import { addressKind, isAddress, LOCAL_NAME, LOCALHOST } from '../../../runtime/address.ts'
+import type { InterfaceAddresses } from '../../../system/interface-addresses.ts'
 import type { ResolveHost } from './environment.ts'
 import { SourceError } from './errors.ts'
 
@@ -10,7 +11,12 @@ export interface HostRules {
   /** This machine and private networks are allowed too. */
   allowLocal: boolean
   resolve: ResolveHost
+  /** The addresses of this machine. */
+  ownAddresses: InterfaceAddresses
 }
+
+/** The rules for what needs no look-up. */
+export type AddressRules = Omit<HostRules, 'resolve'>
 
 /** A host of which no address is known now: it may have one later. */
 export class UnresolvedHost extends SourceError {}
@@ -29,32 +35,36 @@ export interface CheckedHost {
  * @param host as in a URL; IPv6 in brackets
  * @throws SourceError
  */
-export async function checkHost(host: string, { allowLocal, resolve }: HostRules): Promise<CheckedHost> {
+export async function checkHost(host: string, rules: HostRules): Promise<CheckedHost> {
+  const { resolve, ownAddresses } = rules
   const name = normalizeHost(host)
-  checkName(name, allowLocal)
+  checkName(name, rules)
   const literal = isAddress(name)
   const addresses = literal ? [name] : await resolve(name).catch(() => [])
   if (addresses.length === 0)
     throw new UnresolvedHost(`The host "${name}" does not resolve. Check the url, or try again.`)
   for (const address of addresses)
-    checkAddress(address, literal ? address : `"${name}" resolves to ${address}, which`, allowLocal)
-  return { addresses, local: addresses.every((address) => LOCAL_KINDS.has(addressKind(address))) }
+    checkAddress(address, literal ? address : `"${name}" resolves to ${address}, which`, rules)
+  return {
+    addresses,
+    local: addresses.every((address) => LOCAL_KINDS.has(addressKind(address, ownAddresses))),
+  }
 }
 
 /** Checks a name as far as that needs no DNS lookup. @throws SourceError */
-export function checkName(host: string, allowLocal: boolean): void {
+export function checkName(host: string, rules: AddressRules): void {
   const name = normalizeHost(host)
-  if (!allowLocal && (LOCALHOST.test(name) || LOCAL_NAME.test(name))) {
+  if (!rules.allowLocal && (LOCALHOST.test(name) || LOCAL_NAME.test(name))) {
     throw new SourceError(
       `Code is fetched from public addresses only, and "${name}" is a name of a private network.`,
     )
   }
-  if (isAddress(name)) checkAddress(name, name, allowLocal)
+  if (isAddress(name)) checkAddress(name, name, rules)
 }
 
 /** Refuses an address that no code may be fetched from. @param what the subject of the message */
-function checkAddress(address: string, what: string, allowLocal: boolean): void {
-  const kind = addressKind(address)
+function checkAddress(address: string, what: string, { allowLocal, ownAddresses }: AddressRules): void {
+  const kind = addressKind(address, ownAddresses)
   if (kind === 'public' || (allowLocal && LOCAL_KINDS.has(kind))) return
   throw new SourceError(
     allowLocal

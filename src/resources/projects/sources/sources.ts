@@ -4,6 +4,7 @@ import { type Workspace, WorkspaceError } from '../../../compute/workspace.ts'
 import { BerthError, badRequest } from '../../../errors.ts'
 import { ifPresent } from '../../../runtime/if-present.ts'
 import { NameResolver } from '../../../runtime/name-resolver.ts'
+import { interfaceAddressesReader } from '../../../system/interface-addresses.ts'
 import type { TemplateFile } from '../../templates/files.ts'
 import type { ProcessEnvironment, ResolveHost } from './environment.ts'
 import { quoted, SourceError } from './errors.ts'
@@ -55,7 +56,7 @@ export class Sources {
     this.#limits = { ...SOURCE_LIMITS, ...options.limits }
     const names = new NameResolver()
     const { allowLocal, resolve = (name) => names.lookUp(name, { search: true }) } = options
-    this.#hosts = { allowLocal, resolve }
+    this.#hosts = { allowLocal, resolve, ownAddresses: interfaceAddressesReader() }
   }
 
   /**
@@ -68,7 +69,7 @@ export class Sources {
    */
   async check(source: ProjectSource, upload: Uint8Array | null): Promise<Uint8Array | null> {
     const { checkPlainUrl, checkSource } = await import('./check.ts')
-    checkSource(source, upload !== null, this.#options)
+    checkSource(source, upload !== null, { ...this.#hosts, ...this.#options })
     if (source.type === 'archive' && source.url !== undefined) await checkPlainUrl(source.url, this.#hosts)
     return source.type === 'archive' && source.data !== undefined
       ? Buffer.from(source.data, 'base64')

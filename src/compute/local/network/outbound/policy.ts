@@ -1,4 +1,3 @@
-import { networkInterfaces } from 'node:os'
 import ipaddr from 'ipaddr.js'
 import type { OutboundMode } from '../../../../config/values.ts'
 import { addressKind, isAddress, LOCALHOST } from '../../../../runtime/address.ts'
@@ -8,6 +7,7 @@ import {
   matchesPort,
   parseHostPattern,
 } from '../../../../runtime/host-pattern.ts'
+import type { InterfaceAddresses } from '../../../../system/interface-addresses.ts'
 import type { OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 
 /** A place that a server wants to connect to. */
@@ -44,17 +44,13 @@ export class OutboundPolicy {
   readonly mode: OutboundMode
   readonly #patterns: readonly HostPattern[]
   readonly #serverId: string
-  readonly #own: () => ReadonlySet<string>
+  readonly #own: InterfaceAddresses
 
   /**
    * @param serverId the server's id, for remedies
-   * @param own returns the machine's own addresses, in their usual notation
+   * @param own returns the machine's own addresses
    */
-  constructor(
-    { mode, hosts }: OutboundSettings,
-    serverId: string,
-    own: () => ReadonlySet<string> = ownAddresses,
-  ) {
+  constructor({ mode, hosts }: OutboundSettings, serverId: string, own: InterfaceAddresses) {
     this.mode = mode
     this.#serverId = serverId
     this.#patterns = hosts.map(parseHostPattern).filter((pattern) => pattern !== null)
@@ -80,7 +76,7 @@ export class OutboundPolicy {
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
     if (listed.some((pattern) => matchesAddress(pattern, address))) return null
     const place = ip.kind() === 'ipv6' ? `[${ip.toString()}]:${port}` : `${ip.toString()}:${port}`
-    if (this.#own().has(ip.toString())) {
+    if (this.#own().includes(ip.toString())) {
       return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
     }
     if (this.mode === 'open') return null
@@ -97,7 +93,7 @@ export class OutboundPolicy {
 
   /** Reports whether an address is one of this machine's own. */
   isOwn(address: string): boolean {
-    return isAddress(address) && this.#own().has(ipaddr.process(address).toString())
+    return isAddress(address) && this.#own().includes(ipaddr.process(address).toString())
   }
 
   #allow(host: string): string {
@@ -122,12 +118,6 @@ export function matchesAddress({ host }: HostPattern, address: string): boolean 
   // An IPv4 network in IPv6 notation has the 96 bits of its prefix.
   const mapped = network.kind() === 'ipv4' && host.address.includes(':') && host.bits !== null
   return ip.match(network as ipaddr.IPv4 & ipaddr.IPv6, mapped ? Math.max(0, bits - 96) : bits)
-}
-
-/** Returns the addresses of this machine's interfaces, in their usual notation. */
-export function ownAddresses(): ReadonlySet<string> {
-  const all = Object.values(networkInterfaces()).flatMap((interfaces) => interfaces ?? [])
-  return new Set(all.map(({ address }) => ipaddr.process(address.replace(/%.*$/, '')).toString()))
 }
 
 /** Reports whether a name is the server's own loopback (RFC 6761, section 6.3). */

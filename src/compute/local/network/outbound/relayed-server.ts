@@ -1,6 +1,7 @@
 import { NameResolver } from '../../../../runtime/name-resolver.ts'
 import { once } from '../../../../runtime/once.ts'
 import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
+import { interfaceAddressesReader } from '../../../../system/interface-addresses.ts'
 import { processes } from '../../../../system/processes.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import type { AcceptedConnection } from '../project-ports.ts'
@@ -43,6 +44,7 @@ export class RelayCommons {
   readonly originalDestination: OriginalDestination
   readonly resolver = new NameResolver()
   readonly connectCalls = once(loadConnectCalls)
+  readonly ownAddresses = interfaceAddressesReader()
   /** Connections that one server may have. */
   readonly mostConnections: number
   readonly #most: number
@@ -93,7 +95,7 @@ export class RelayedServer {
     this.#commons = commons
     this.#serverId = serverId
     this.#socketsOfBerth = socketsOfBerth
-    this.#policy = new OutboundPolicy(settings, serverId)
+    this.#policy = new OutboundPolicy(settings, serverId, commons.ownAddresses)
     this.#report = report
     this.#names = new NameServer(
       { refusal: (name) => this.#dnsRefusal(name) },
@@ -142,7 +144,7 @@ export class RelayedServer {
 
   /** Changes what the server may reach. Cuts the connections that it no longer may have. */
   apply(settings: OutboundSettings): void {
-    this.#policy = new OutboundPolicy(settings, this.#serverId)
+    this.#policy = new OutboundPolicy(settings, this.#serverId, this.#commons.ownAddresses)
     this.#reports.reset()
     for (const { destination, tunnel } of [...this.#connections]) {
       if (destination !== null && this.#policy.judge(destination) !== null) tunnel.cut()

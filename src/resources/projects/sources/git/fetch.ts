@@ -100,7 +100,7 @@ async function prepareFetch(
   const { host, url } = location
   // A proxy resolves names itself, by its own rules.
   const byProxy = location.scheme === 'https' && usesProxy(environment, host)
-  if (byProxy) checkName(host, hosts.allowLocal)
+  if (byProxy) checkName(host, hosts)
   const checked = byProxy ? [] : (await checkHost(host, hosts)).addresses
   const addresses = location.scheme === 'ssh' ? await firstToAccept(checked, location.port, signal) : checked
   return {
