@@ -86,6 +86,15 @@ describe('a package manager is the version that packageManager names,', () => {
   })
 })
 
+test('what npm and Bun install for all projects is on PATH, in the home directory', async () => {
+  registry.publish({ name: 'greets' })
+  const id = await berth.server()
+  const install = async (command: string): Promise<string> =>
+    (await berth.exec(id, `${command} >&2 && command -v greets; cd ~ && rm -rf .local .bun`)).stdout
+  expect(await install('npm install -g greets')).toEndWith('/.local/bin/greets\n')
+  expect(await install(`"\${PATH##*:}/bun" add -g greets`)).toEndWith('/.bun/bin/greets\n')
+})
+
 test('one that no project names is the version that berth comes with, and no other of that number', async () => {
   const { stderr, exitCode } = await call('pnpm', {})
   expect(exitCode).toBe(69)

@@ -22,8 +22,8 @@ import {
 } from '../programs/programs.ts'
 import { PACKAGE_VARIABLES } from '../sandbox.ts'
 
-/** Where pip, uv and pipx, Go, and Cargo install programs for one user, relative to the home directory. */
-const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin']
+/** Where npm, pip, uv and pipx, Go, Cargo, Bun, and pnpm install programs for one user, relative to the home directory. */
+const USER_BINS = ['.local/bin', 'go/bin', '.cargo/bin', '.bun/bin', '.local/share/pnpm']
 
 /** The directory of tools that are before those of the machine on PATH, relative to that of all. */
 const FRONT = 'front'
