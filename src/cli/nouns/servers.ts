@@ -30,13 +30,18 @@ const STATUS_STYLES: Record<Server['status'], Style> = {
 interface ListedServer extends Server {
   /** ISO 8601; null if it was not used yet. */
   readonly lastUsedAt: string | null
+  readonly isUnreachable: boolean
 }
 
 const COLUMNS: readonly Column<ListedServer>[] = [
   { heading: 'ID', cell: (server) => server.id },
   { heading: 'LABEL', cell: (server) => server.task, elastic: true },
   { heading: 'TIER', cell: (server) => server.tier, minor: 2 },
-  { heading: 'STATUS', cell: (server) => server.status, style: (server) => STATUS_STYLES[server.status] },
+  {
+    heading: 'STATUS',
+    cell: ({ status, isUnreachable }) => (isUnreachable ? 'unreachable' : status),
+    style: ({ status, isUnreachable }) => (isUnreachable ? 'red' : STATUS_STYLES[status]),
+  },
   { heading: 'REGION', cell: (server) => server.region, minor: 5 },
   { heading: 'CREDITS', cell: (server) => server.creditsUsed.toFixed(2), right: true, minor: 4 },
   { heading: 'STORAGE', cell: (server) => storage(server.storageUsedGb), right: true, minor: 3 },
@@ -47,10 +52,15 @@ const COLUMNS: readonly Column<ListedServer>[] = [
 
 const SERVER_ROWS = rows('servers', COLUMNS, 'No servers yet. Provision one with "berth servers create".\n')
 
-/** Returns when each server was last used, by id. */
-async function lastUsesOf(client: Client): Promise<[string, string | null][]> {
+/** Returns when each server was last used, and whether it is reached, by id. */
+async function usesOf(client: Client): Promise<Map<string, Omit<ListedServer, keyof Server>>> {
   const { servers: used } = await client.call('usage.servers', { query: { quick: 'true' } })
-  return used.map(({ server_id, last_used_at }) => [server_id, last_used_at])
+  return new Map(
+    used.map(({ server_id, last_used_at, unreachable }) => [
+      server_id,
+      { lastUsedAt: last_used_at, isUnreachable: unreachable !== null },
+    ]),
+  )
 }
 
 const serverFacts = ({ server }: { server: Server }): [string, string][] => [
@@ -87,10 +97,9 @@ export const serversNoun: Noun = {
       usage: 'list',
       description: 'list all servers, newest first',
       async show({ servers: all }, context) {
-        const lastUses =
-          all.length === 0 || context.layout.quiet ? [] : await lastUsesOf(await context.connect())
-        const times = new Map(lastUses)
-        const listed = all.map((server) => ({ ...server, lastUsedAt: times.get(server.id) ?? null }))
+        const uses = all.length === 0 || context.layout.quiet ? null : await usesOf(await context.connect())
+        const unknown = { lastUsedAt: null, isUnreachable: false }
+        const listed = all.map((server) => ({ ...server, ...(uses?.get(server.id) ?? unknown) }))
         return SERVER_ROWS({ servers: listed }, context)
       },
     }),

@@ -6,22 +6,29 @@ import { formatBytes, paint } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
 import { type Column, table } from '../table.ts'
 
-const cpu = ({ cpu_percent: percent, cpus }: ServerUsage): string => `${percent.toFixed(1)} % of ${cpus}`
+/** Returns what is measured as a text, and a dash of a server that cannot be reached. */
+const measured = ({ unreachable }: ServerUsage, text: string): string => (unreachable === null ? text : '–')
 
-const memory = ({ memory_bytes: bytes, memory_limit_bytes: limit }: ServerUsage): string =>
-  share(bytes, limit)
+const status = ({ status: known, unreachable }: ServerUsage): string =>
+  unreachable === null ? known : 'unreachable'
+
+const cpu = (usage: ServerUsage): string =>
+  measured(usage, `${usage.cpu_percent.toFixed(1)} % of ${usage.cpus}`)
+
+const memory = (usage: ServerUsage): string =>
+  measured(usage, share(usage.memory_bytes, usage.memory_limit_bytes))
 
 const storage = ({ storage_bytes: bytes, storage_limit_bytes: limit }: ServerUsage): string =>
   share(bytes, limit)
 
-const processCount = ({ processes, processes_limit: limit }: ServerUsage): string =>
-  `${processes} of ${limit}`
+const processCount = (usage: ServerUsage): string =>
+  measured(usage, `${usage.processes} of ${usage.processes_limit}`)
 
 const share = (bytes: number, limit: number): string => `${formatBytes(bytes)} of ${formatBytes(limit)}`
 
 const COLUMNS: readonly Column<ServerUsage>[] = [
   { heading: 'SERVER', cell: ({ server_id }) => server_id },
-  { heading: 'STATUS', cell: ({ status }) => status },
+  { heading: 'STATUS', cell: status },
   { heading: 'CPU', cell: cpu, right: true },
   { heading: 'MEMORY', cell: memory, right: true },
   { heading: 'STORAGE', cell: storage, right: true, minor: 2 },
@@ -35,7 +42,7 @@ const usageLine = (out: OutputStream, usage: ServerUsage): string =>
   [
     paint(out, 'dim', usage.measured_at),
     usage.server_id,
-    usage.status.padEnd(8),
+    status(usage).padEnd(8),
     cpu(usage).padStart(14),
     memory(usage).padStart(20),
     storage(usage).padStart(20),

@@ -112,11 +112,19 @@ export class ProcessList {
     read: (call: ClientCall) => Promise<T>,
   ): Promise<T> {
     const call = this.#sandboxd.call(name, input)
-    const timer = setTimeout(() => call.drop(), ANSWER_MS)
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      call.drop()
+    }, ANSWER_MS)
     try {
       call.stream.end()
       return await read(call)
     } catch (error) {
+      if (isLate)
+        throw new ComputeError(`The server has not responded for ${ANSWER_MS / 1_000} seconds.`, {
+          cause: error,
+        })
       throw error instanceof ComputeError ? error : wrongAnswer(name, error)
     } finally {
       clearTimeout(timer)

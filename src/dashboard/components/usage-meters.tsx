@@ -25,7 +25,8 @@ interface UsageMetersProps {
 
 /** What a server uses of its processors, its memory and its storage, each as a small bar. */
 export function UsageMeters({ server, usage, hasLimits }: UsageMetersProps) {
-  const isAsleep = server.status === 'sleeping'
+  // Of one that cannot be reached, what it uses is not known.
+  const isMeasured = usage !== undefined && usage.unreachable === null && server.status !== 'sleeping'
   const {
     cpu_percent: cpu = 0,
     cpus = 0,
@@ -40,18 +41,18 @@ export function UsageMeters({ server, usage, hasLimits }: UsageMetersProps) {
         isSmall
         hasLimit={hasLimits}
         label="CPU"
-        used={isAsleep ? 0 : cpu}
+        used={isMeasured ? cpu : 0}
         most={100}
-        text={usage && !isAsleep ? `${cpu.toFixed(0)} %` : '–'}
+        text={isMeasured ? `${cpu.toFixed(0)} %` : '–'}
         limit={usage && `${cpus} ${cpus === 1 ? 'CPU' : 'CPUs'}`}
       />
       <Meter
         isSmall
         hasLimit={hasLimits}
         label="Memory"
-        used={isAsleep ? 0 : memory}
+        used={isMeasured ? memory : 0}
         most={memoryLimit}
-        text={usage && !isAsleep ? bytesText(memory) : '–'}
+        text={isMeasured ? bytesText(memory) : '–'}
         limit={usage && bytesText(memoryLimit)}
       />
       <Meter

@@ -84,7 +84,13 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
         <Id id={id} isShown={task === ''} />
       </span>
       <span class="cell">
-        <State of={status} />
+        {usage?.unreachable && status !== 'sleeping' ? (
+          <span title={usage.unreachable}>
+            <State of="unreachable" look="bad" />
+          </span>
+        ) : (
+          <State of={status} />
+        )}
       </span>
       <span class="cell quiet">{tier}</span>
       <span class="cell">

@@ -25,7 +25,14 @@ export const ServerUsage = t.Object(
       description:
         'Last call, command, terminal, task, build or request to an app, to the minute; null if there was none.',
     }),
-    measured_at: t.String({ format: 'date-time' }),
+    measured_at: t.String({
+      format: 'date-time',
+      description: 'When the figures were taken: in the past while it is unreachable.',
+    }),
+    unreachable: t.Nullable(t.String(), {
+      description:
+        'Why a server that runs cannot be measured now, a sentence; its use is the last that is known, or that at its creation. Null otherwise.',
+    }),
   },
   { $id: 'ServerUsage', additionalProperties: true },
 )

@@ -4,6 +4,7 @@ import { BerthError } from '../../errors.ts'
 import type { Caller } from '../../http/caller.ts'
 import { type Clock, toIso } from '../../runtime/clock.ts'
 import type { Logger } from '../../runtime/logger.ts'
+import { within } from '../../runtime/wait.ts'
 import type { Queries } from '../../storage/database.ts'
 import { monthEnd, toCredits } from '../accounts/credits.ts'
 import { type DailyUsageRow, dayOf } from '../accounts/daily-usage.ts'
@@ -21,6 +22,9 @@ const LONGEST_MS = 30_000
 /** Servers that are measured before other requests get their turn. */
 const BATCH = 16
 
+/** Milliseconds in which a server that is reached says what it uses. */
+const RESPONSE_MS = 3_000
+
 /** What a running server uses. */
 interface Measured {
   readonly cpuMs: number
@@ -28,9 +32,17 @@ interface Measured {
   readonly inMs: number
   readonly memoryBytes: number
   readonly processes: number
+  /** Milliseconds since 1970. */
+  readonly at: number
+  /** Why it could not be measured, a sentence: then it is what is known of before. */
+  readonly unreachable: string | null
 }
 
-const NOTHING: Measured = { cpuMs: 0, inMs: 0, memoryBytes: 0, processes: 0 }
+/** A server that uses nothing. */
+const nothing = (at: number): Measured => ({
+  ...{ cpuMs: 0, inMs: 0, memoryBytes: 0, processes: 0 },
+  ...{ at, unreachable: null },
+})
 
 /**
  * Measures what servers use, when somebody asks. Asking does not count as a use of a server: it neither wakes it nor keeps it awake.
@@ -43,6 +55,10 @@ export class UsageService {
   readonly live: LiveUsage
   /** The last looks at servers that run. */
   readonly #looks = new WeakMap<Sandbox, ServerConsumption>()
+  /** Looks under way: one that is not answered is not repeated. */
+  readonly #underWay = new WeakMap<Sandbox, Promise<ServerConsumption>>()
+  /** What was measured last of servers that run. */
+  readonly #last = new WeakMap<Sandbox, Measured>()
 
   constructor(dependencies: AccountUsageDependencies & { logger: Logger }) {
     this.#dependencies = dependencies
@@ -73,7 +89,7 @@ export class UsageService {
   /** Returns the usage of a server that does not run; undefined if there is no such server. */
   atRest(serverId: string): ServerUsage | undefined {
     const row = this.#servers.records.find(serverId)
-    return row && this.#usageOf(row, NOTHING)
+    return row && this.#usageOf(row)
   }
 
   /** Returns the credits of the caller's account. @param days how many, up to today */
@@ -89,7 +105,7 @@ export class UsageService {
   async list(caller: Caller, isQuick = false): Promise<ServerUsage[]> {
     const rows = (await this.#servers.listMeasured(caller)).map(({ id }) => this.#servers.getRow(caller, id))
     const measured = await this.#measure(rows, isQuick)
-    return rows.map((row) => this.#usageOf(row, measured.get(row.id) ?? NOTHING))
+    return rows.map((row) => this.#usageOf(row, measured.get(row.id)))
   }
 
   /**
@@ -107,10 +123,11 @@ export class UsageService {
       this.#servers.get(caller, serverId),
     ])
     const now = this.#servers.getRow(caller, serverId)
-    return { ...this.#usageOf(now, measured.get(serverId) ?? NOTHING), ports }
+    return { ...this.#usageOf(now, measured.get(serverId)), ports }
   }
 
-  #usageOf(row: ServerRow, { cpuMs, inMs, memoryBytes, processes }: Measured): ServerUsage {
+  #usageOf(row: ServerRow, measured = nothing(this.#clock.now())): ServerUsage {
+    const { cpuMs, inMs, memoryBytes, processes, at, unreachable } = measured
     const limits = this.#servers.lifecycle.limits(row)
     const lastUsedAt = this.#servers.lifecycle.lastUsedAt(row)
     const share = inMs <= 0 ? 0 : Math.max(0, cpuMs) / inMs / limits.cpus
@@ -127,28 +144,41 @@ export class UsageService {
       processes_limit: limits.processes,
       credits_used: toCredits(row.creditUnits),
       last_used_at: lastUsedAt === null ? null : toIso(lastUsedAt),
-      measured_at: toIso(this.#clock.now()),
+      measured_at: toIso(at),
+      unreachable,
     }
   }
 
-  /** Measures servers that run; the others are not in the result. Looks twice at those not looked at lately. */
+  /**
+   * Measures servers that run; the others are not in the result. Looks twice at those not looked at lately. Of one that does not
+   * respond, what was measured last is in the result.
+   */
   async #measure(rows: readonly ServerRow[], isQuick = false): Promise<Map<string, Measured>> {
-    const running = rows.flatMap(({ id }) => {
+    const running = rows.flatMap(({ id, createdAt }) => {
       const sandbox = this.#servers.lifecycle.sandbox(id)
-      return sandbox === undefined || sandbox.ending ? [] : [{ id, sandbox }]
+      return sandbox === undefined || sandbox.ending ? [] : [{ id, createdAt, sandbox }]
     })
     const measured = new Map<string, Measured>()
     const unsure: typeof running = []
-    const look = async ({ id, sandbox }: (typeof running)[number], isSecond: boolean): Promise<void> => {
-      const now = await consumptionOf(sandbox)
+    const look = async (one: (typeof running)[number], isSecond: boolean): Promise<void> => {
+      const { id, createdAt, sandbox } = one
+      const now = await this.#consumptionOf(sandbox)
       if (now === null) return
+      if (typeof now === 'string') {
+        measured.set(id, { ...(this.#last.get(sandbox) ?? nothing(createdAt)), unreachable: now })
+        return
+      }
       const before = this.#looks.get(sandbox)
       const inMs = before === undefined ? Number.POSITIVE_INFINITY : now.at - before.at
-      if (!isSecond && (inMs < SHORTEST_MS || inMs > LONGEST_MS)) unsure.push({ id, sandbox })
+      if (!isSecond && (inMs < SHORTEST_MS || inMs > LONGEST_MS)) unsure.push(one)
       // Another caller's look of a moment ago is kept, so that the next one is late enough.
       if (inMs >= SHORTEST_MS) this.#looks.set(sandbox, now)
       const { memoryBytes, processes } = now
-      measured.set(id, { cpuMs: now.cpuMs - (before?.cpuMs ?? now.cpuMs), inMs, memoryBytes, processes })
+      const cpuMs = now.cpuMs - (before?.cpuMs ?? now.cpuMs)
+      const at = this.#clock.now()
+      const found = { cpuMs, inMs, memoryBytes, processes, at, unreachable: null }
+      measured.set(id, found)
+      this.#last.set(sandbox, found)
     }
     await inBatches(running, (one) => look(one, false))
     if (unsure.length > 0 && !isQuick) {
@@ -157,7 +187,22 @@ export class UsageService {
     }
     return measured
   }
+
+  /** Returns what a server uses; a sentence if it cannot be reached, null if it has stopped. */
+  async #consumptionOf(sandbox: Sandbox): Promise<ServerConsumption | string | null> {
+    const look =
+      this.#underWay.get(sandbox) ?? sandbox.consumption().finally(() => this.#underWay.delete(sandbox))
+    this.#underWay.set(sandbox, look)
+    try {
+      return await within(RESPONSE_MS, look, SILENT)
+    } catch (error) {
+      if (!(error instanceof ComputeError)) throw error
+      return sandbox.ending ? null : error.message
+    }
+  }
 }
+
+const SILENT = `The server has not responded for ${RESPONSE_MS / 1_000} seconds. Check that its engine and its machine run.`
 
 /** Runs work for each item, and lets other requests have their turn between batches. */
 async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
@@ -167,15 +212,8 @@ async function inBatches<T>(items: readonly T[], work: (item: T) => Promise<void
   }
 }
 
-/** Returns what a server uses; null if it has stopped, or cannot say. */
-async function consumptionOf(sandbox: Sandbox): Promise<ServerConsumption | null> {
-  try {
-    return await sandbox.consumption()
-  } catch (error) {
-    if (error instanceof ComputeError) return null
-    throw error
-  }
-}
+/** Milliseconds in which a server that is reached lists its processes, which it looks at twice. */
+const PORTS_MS = RESPONSE_MS + SHORTEST_MS
 
 /**
  * Returns the TCP ports that programs of a server listen on, ascending.
@@ -184,7 +222,8 @@ async function consumptionOf(sandbox: Sandbox): Promise<ServerConsumption | null
  */
 async function portsOf(sandbox: Sandbox): Promise<number[]> {
   try {
-    const processes = await sandbox.processes()
+    const processes = await within(PORTS_MS, sandbox.processes(), null)
+    if (processes === null) throw new ComputeError(SILENT)
     return [...new Set(processes.flatMap(({ ports }) => ports))].sort((a, b) => a - b)
   } catch (error) {
     if (!(error instanceof ComputeError)) throw error

@@ -81,6 +81,8 @@ export class SimulatedEngine implements Disposable {
   mostAtOnce = 0
   /** Milliseconds that the removal of a container takes. */
   removalMs = 0
+  /** What arrives while it is stopped; null while it runs. */
+  #held: (() => void)[] | null = null
   readonly #recorded = JSON.parse(readFileSync(RESPONSES_FILE, 'utf8')) as Record<string, Recorded>
   readonly #listener: Bun.UnixSocketListener<Connection>
   readonly #followers = new Set<Bun.Socket<Connection>>()
@@ -95,7 +97,10 @@ export class SimulatedEngine implements Disposable {
         open(opened) {
           opened.data = { received: Buffer.alloc(0), waiting: Buffer.alloc(0), isLast: false, carrier: null }
         },
-        data: (from, chunk) => this.#receive(from, chunk),
+        data: (from, chunk) => {
+          if (this.#held === null) this.#receive(from, chunk)
+          else this.#held.push(() => this.#receive(from, chunk))
+        },
         drain: flush,
         close: (closed) => {
           this.#followers.delete(closed)
@@ -114,6 +119,16 @@ export class SimulatedEngine implements Disposable {
   leave(storage: string, labels: Readonly<Record<string, string>>, runs: boolean): void {
     for (const name of [storage, `${storage}-caches`]) this.volumes.set(name, labels)
     if (runs) this.#make(`${storage}-left`, storage, labels)
+  }
+
+  /** Accepts connections and does nothing, as if it was stopped (SIGSTOP), until the returned function is called. */
+  stop(): () => void {
+    this.#held ??= []
+    return () => {
+      const held = this.#held ?? []
+      this.#held = null
+      for (const receive of held) receive()
+    }
   }
 
   /** Ends a container as the kernel does for lack of memory. */

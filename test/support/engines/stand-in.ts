@@ -12,7 +12,17 @@ import type { FrameTransport } from '../../../src/compute/sandboxd/transport.ts'
 import { VERSION } from '../../../src/runtime/version.ts'
 
 /** What calls respond that the stand-in carries out. Others fail, such as the reading of a file, since it has none. */
-const RESULTS: Readonly<Record<string, unknown>> = { usage: 0, occupied: false, write: null, entries: null }
+const RESULTS: Readonly<Record<string, () => unknown>> = {
+  usage: () => 0,
+  occupied: () => false,
+  write: () => null,
+  entries: () => null,
+  processes: () => ({ at: performance.now() }),
+  consumption: () => ({
+    ...{ at: Math.round(performance.now()), cpuMs: Math.round(performance.now() / 2) },
+    ...{ memoryBytes: 5_000_000, processes: 2 },
+  }),
+}
 
 /** The pid of every command. */
 const PID = 2
@@ -58,7 +68,7 @@ export class StandIn {
     // It waits for a connection, and none comes.
     if (name === 'accept' || name in RESULTS) this.#calls.set(id, new CallStream(this.#channel, id))
     if (name in RESULTS) {
-      this.#channel.sendJson(FRAME.result, id, RESULTS[name])
+      this.#channel.sendJson(FRAME.result, id, RESULTS[name]?.())
       this.#calls.get(id)?.end()
     } else if (name !== 'accept')
       this.#channel.sendJson(FRAME.error, id, { code: 'ENOENT', message: `There is nothing to ${name}.` })
