@@ -139,6 +139,104 @@ test.skipIf(!mounted)(
 )
 
 test.skipIf(!mounted)(
+  `a server is stopped on a full disk, with all that runs on it, and recorded when there is room${reason}`,
+  async () => {
+    const data = join(folder, 'stopped')
+    rmSync(filler, { force: true })
+    let { child, ready } = serve(['--port', '0', '--data', data, '--spare-servers', '0'])
+    try {
+      let info = await ready
+      const ids: string[] = []
+      for (let n = 0; n < 5; n += 1) ids.push((await call(info, 'POST', '/servers')).body.id)
+      const [one = '', other = '', third = '', fourth = '', writing = ''] = ids
+      const act = (id: string, action: string) => call(info, 'POST', `/servers/${id}/actions`, { action })
+      const status = async (id: string) => (await call(info, 'GET', `/servers/${id}`)).body.server.status
+      for (const id of ids)
+        await call(info, 'PUT', `/servers/${id}/files`, { path: 'index.html', content: 'a' })
+      const { url } = (await call(info, 'POST', `/servers/${one}/deployments`)).body
+      const { body: project } = await call(info, 'POST', `/servers/${one}/projects`, {
+        source: { type: 'template', template: 'static-site' },
+      })
+      const shownProject = async () => (await call(info, 'GET', `/projects/${project.id}`)).body
+      await until(
+        async () => (await shownProject()).runtime_status === 'running',
+        'the project to run',
+        60_000,
+      )
+      const { task_id: task } = (await call(info, 'POST', `/servers/${one}/tasks`, { goal: 'ask: Which?' }))
+        .body
+      const shownTask = async () =>
+        (await call(info, 'GET', `/servers/${one}/tasks/${task}`)).body.task.status
+      await until(async () => (await shownTask()) === 'awaiting_input', 'the question')
+      await call(info, 'POST', `/servers/${one}/exec`, { command: 'sleep 298 >/dev/null 2>&1 &' })
+
+      const isFull = { status: 500, body: { message: expect.stringContaining('disk') } }
+      /** Takes the room that SQLite has left in its pages and in its log too: a transaction may use both. */
+      const fillDatabase = async () => {
+        fill()
+        let refused = await call(info, 'POST', `/servers/${writing}/tasks`, { goal: 'complete: More.' })
+        for (let n = 0; n < 2_000 && refused.status < 300; n++)
+          refused = await call(info, 'POST', `/servers/${writing}/tasks`, { goal: 'complete: More.' })
+        expect(refused).toMatchObject(isFull)
+      }
+      await fillDatabase()
+      expect(await act(one, 'stop')).toMatchObject({ status: 200, body: { id: one, status: 'sleeping' } })
+      expect(await act(one, 'stop')).toMatchObject({ status: 200, body: { id: one, status: 'sleeping' } })
+      expect(await status(one)).toBe('sleeping')
+      const { servers } = (await call(info, 'GET', '/servers')).body
+      expect(servers.find(({ id }: { id: string }) => id === one).status).toBe('sleeping')
+      if (isLocalCompute) expect(Bun.spawnSync(['pgrep', '-f', '^sleep 298']).exitCode).toBe(1)
+      await control(info, 'POST', `/servers/${other}/fault`, { kind: 'crash' })
+      await until(async () => (await status(other)) === 'sleeping', 'the end of the sandbox')
+      expect(await status(third)).toBe('running')
+
+      rmSync(filler)
+      await until(async () => (await shownTask()) === 'failed', 'the end of the task to be recorded')
+      await until(
+        async () => (await shownProject()).runtime_status === 'paused',
+        'the project to be recorded',
+      )
+      const told = async () =>
+        (await control(info, 'GET', '/events?limit=1000')).body.events.filter(
+          ({ event }: { event: string }) => event === 'server.stopped',
+        )
+      await until(async () => (await told()).length === 2, 'the events')
+      expect(await act(one, 'start')).toMatchObject({ status: 200, body: { status: 'running' } })
+      await until(async () => (await fetch(url)).ok, 'the page to be back')
+
+      // What could not be written until the end of berth is, where there is room by then.
+      await fillDatabase()
+      expect((await act(fourth, 'stop')).body).toEqual({ id: fourth, status: 'sleeping' })
+      // What is refused changes nothing.
+      const [start, publish, removal] = [
+        await act(fourth, 'start'),
+        await call(info, 'POST', `/servers/${third}/deployments`),
+        await call(info, 'DELETE', `/servers/${third}`),
+      ]
+      for (const response of [start, publish, removal])
+        if (response.status >= 300) expect(response).toMatchObject(isFull)
+      if (start.status === 200) await act(fourth, 'stop')
+      expect(await status(fourth)).toBe('sleeping')
+      if (removal.status !== 200) expect(await status(third)).toBe('running')
+      expect((await fetch(url)).ok).toBe(true)
+      rmSync(filler)
+      child.kill('SIGTERM')
+      expect(await child.exited).toBe(0)
+      ;({ child, ready } = serve(['--port', '0', '--data', data, '--spare-servers', '0']))
+      info = await ready
+      await until(async () => (await status(one)) === 'running', 'the server that ran')
+      expect(await status(fourth)).toBe('sleeping')
+    } finally {
+      child.kill('SIGTERM')
+      await child.exited
+      rmSync(data, { recursive: true, force: true })
+      rmSync(filler, { force: true })
+    }
+  },
+  120_000,
+)
+
+test.skipIf(!mounted)(
   `a start on a full disk says so in one sentence, and how to make room${reason}`,
   async () => {
     fill()

@@ -83,3 +83,46 @@ test('a build whose end cannot be written is over when it can, with its URL, and
   expect((await over(berth, serverId, next)).url).not.toBeNull()
   await until(async () => (await status()) === 'running', 'the server runs')
 })
+
+test.each([[`UPDATE ON servers WHEN NEW.status = 'sleeping'`], [`INSERT ON events`], [`UPDATE ON projects`]])(
+  'a server whose stop cannot be written is stopped, and the stop is written when it can (%s)',
+  async (change) => {
+    const serverId = await berth.server()
+    const status = async () => (await berth.call('GET', `/servers/${serverId}`)).body.server.status
+    const act = (action: string) => berth.call('POST', `/servers/${serverId}/actions`, { action })
+    const { body: project } = await berth.call('POST', `/servers/${serverId}/projects`, {
+      source: { type: 'template', template: 'static-site' },
+    })
+    const runtime = async () => (await berth.call('GET', `/projects/${project.id}`)).body.runtime_status
+    await until(async () => (await runtime()) === 'running', 'the project to run', 30_000)
+    const room = full(change)
+    expect(await act('stop')).toMatchObject({ status: 200, body: { id: serverId, status: 'sleeping' } })
+    expect(berth.log()).toContain('the stop of a server cannot be written yet')
+    const { servers } = (await berth.call('GET', '/servers')).body
+    expect(servers.find(({ id }: { id: string }) => id === serverId).status).toBe('sleeping')
+    room()
+    await until(async () => (await runtime()) === 'paused', 'the project to be recorded')
+    const told = async () =>
+      (await berth.control('GET', '/events?limit=1000')).body.events.filter(
+        (one: { event: string }) => one.event === 'server.stopped' && JSON.stringify(one).includes(serverId),
+      )
+    await until(async () => (await told()).length === 1, 'the event')
+    expect(await status()).toBe('sleeping')
+    expect(await act('start')).toMatchObject({ status: 200, body: { status: 'running' } })
+    expect(await status()).toBe('running')
+  },
+)
+
+test('a server whose stop could not be written starts again, and one whose sandbox ends by itself sleeps', async () => {
+  const serverId = await berth.server()
+  const status = async () => (await berth.call('GET', `/servers/${serverId}`)).body.server.status
+  const room = full(`UPDATE ON servers WHEN NEW.status = 'sleeping'`)
+  expect((await berth.call('POST', `/servers/${serverId}/actions`, { action: 'stop' })).status).toBe(200)
+  expect(await berth.exec(serverId, 'echo again')).toMatchObject({ stdout: 'again\n' })
+  expect(await status()).toBe('running')
+  await berth.control('POST', `/servers/${serverId}/fault`, { kind: 'crash' })
+  await until(async () => (await status()) === 'sleeping', 'the end of the sandbox')
+  room()
+  await Bun.sleep(1_200)
+  expect(await status()).toBe('sleeping')
+})

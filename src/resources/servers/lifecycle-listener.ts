@@ -36,8 +36,16 @@ export class ServerLifecycleListeners implements Required<ServerLifecycleListene
     for (const listener of this.#listeners) listener.serverStarted?.(serverId)
   }
 
-  serverStopping(serverId: string): void {
-    for (const listener of this.#listeners) listener.serverStopping?.(serverId)
+  /** Notifies all, even if some fail: the server stops all the same. Returns their failures. */
+  serverStopping(serverId: string): unknown[] {
+    return this.#listeners.flatMap((listener) => {
+      try {
+        const failures = listener.serverStopping?.(serverId) as unknown
+        return Array.isArray(failures) ? failures : []
+      } catch (error) {
+        return [error]
+      }
+    })
   }
 
   serverDeleting(row: ServerRow): void {

@@ -2,6 +2,7 @@ import { type Compute, type Limits, type Remains, SandboxRegistry } from '../../
 import { ComputeError, type Sandbox } from '../../compute/sandbox.ts'
 import { BerthError, type ErrorCode } from '../../errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { messageOf } from '../../runtime/error-info.ts'
 import type { Logger } from '../../runtime/logger.ts'
 import { KeyedMutex } from '../../runtime/mutex.ts'
 import { orAborted } from '../../runtime/wait.ts'
@@ -37,6 +38,9 @@ interface LifecycleDependencies {
   idleTimeoutMs: number | null
 }
 
+/** Milliseconds between attempts to record that servers have stopped, where that could not be written. */
+const RETRY_MS = 1_000
+
 /** Milliseconds that a stop waits for the size of files which are measured for the last time. */
 const LAST_LOOK_MS = 1_000
 
@@ -61,6 +65,9 @@ export class ServerLifecycle {
   readonly #idle: IdleWatch
   readonly #lastUse: LastUse
   readonly #turns = new KeyedMutex()
+  /** Servers that have stopped, which could not be recorded yet. */
+  readonly #unwritten = new Set<string>()
+  #retry: ReturnType<typeof setInterval> | undefined
   /** The turns in which work is under way. */
   readonly #working = new Set<Promise<unknown>>()
   /** Resolves when work may begin again in turns; null while it may. */
@@ -149,6 +156,7 @@ export class ServerLifecycle {
     } = how
     this.#metering.checkBudget(row.accountId, overBudget)
     await this.#afterReaping()
+    if (this.#unwritten.has(row.id)) this.#markSleeping(row.id)
     try {
       const present = this.#sandboxes.get(row.id)
       const sandbox = await this.#sandboxes.start(row.id, begin)
@@ -159,6 +167,7 @@ export class ServerLifecycle {
         if (present === undefined && sandbox.handle !== undefined)
           this.#records.setHandle(row.id, sandbox.handle)
         this.#records.markRunning(row)
+        this.#unwritten.delete(row.id)
       } catch (error) {
         await this.#sandboxes.stop(row.id)
         throw error
@@ -179,13 +188,13 @@ export class ServerLifecycle {
     }
   }
 
-  /** Stops a server in its turn and records it. */
+  /** Stops a server in its turn and records it. On a full disk it stops too, and is recorded when there is room. */
   async stop(row: ServerRow): Promise<void> {
     this.#idle.forget(row.id)
-    this.#listeners.serverStopping(row.id)
+    const failures = this.#listeners.serverStopping(row.id)
     // Afterwards, files on an engine are reached by another start only.
     if (!this.#compute.driver.keepsFilesHere) await this.#meter.refresh(row, LAST_LOOK_MS)
-    this.#records.markSleeping(row.id)
+    this.#recordSleep(row.id, failures)
     await this.#sandboxes.stop(row.id)
     this.#meter.changed(row)
   }
@@ -194,6 +203,7 @@ export class ServerLifecycle {
   async end(serverId: string): Promise<void> {
     this.#idle.forget(serverId)
     this.#lastUse.forget(serverId)
+    this.#unwritten.delete(serverId)
     this.#listeners.serverStopping(serverId)
     await this.#sandboxes.stop(serverId)
     await this.#listeners.serverDeleted(serverId)
@@ -263,6 +273,9 @@ export class ServerLifecycle {
   /** Ends every process. The records stay, so the next start brings the servers up again. */
   async shutDown(): Promise<void> {
     this.#stopping = true
+    clearInterval(this.#retry)
+    // Otherwise the next start brings them up again.
+    for (const serverId of this.#unwritten) this.#recordSleep(serverId, [])
     this.#idle.stop()
     this.#lastUse.flush()
     await this.#sandboxes.close()
@@ -352,7 +365,36 @@ export class ServerLifecycle {
 
   #markSleeping(serverId: string): void {
     this.#idle.forget(serverId)
-    this.#listeners.serverStopping(serverId)
-    this.#records.markSleeping(serverId)
+    this.#recordSleep(serverId, this.#listeners.serverStopping(serverId))
+  }
+
+  /** Records that a server has stopped, now or later. @param failures of listeners that could not record it */
+  #recordSleep(serverId: string, failures: unknown[]): void {
+    try {
+      this.#records.markSleeping(serverId)
+    } catch (error) {
+      failures.push(error)
+    }
+    if (failures.length === 0) {
+      this.#unwritten.delete(serverId)
+      return
+    }
+    if (!this.#unwritten.has(serverId)) {
+      const error = new AggregateError(failures, failures.map(messageOf).join('; '))
+      this.#logger.error('the stop of a server cannot be written yet', { serverId, error })
+    }
+    this.#unwritten.add(serverId)
+    this.#retry ??= setInterval(() => this.#recordLate(), RETRY_MS).unref()
+  }
+
+  /** Records the stops that could not be written. */
+  #recordLate(): void {
+    for (const serverId of this.#unwritten)
+      void this.turn(serverId, async () => {
+        if (this.#unwritten.has(serverId) && !this.#stopping) this.#markSleeping(serverId)
+      })
+    if (this.#unwritten.size > 0) return
+    clearInterval(this.#retry)
+    this.#retry = undefined
   }
 }

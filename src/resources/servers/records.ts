@@ -39,6 +39,9 @@ export class ServerRecords {
   readonly #add
   readonly #setAnnounced
   readonly #deleteRow
+  /** Servers that have stopped, which cannot be written yet: they count as sleeping. */
+  readonly #asleep = new Set<string>()
+  #revision = 0
 
   constructor({ queries, outbox, metering, changes, listeners }: RecordsDependencies) {
     this.#queries = queries
@@ -108,6 +111,11 @@ export class ServerRecords {
     )
   }
 
+  /** Changes with what is not written yet, as the version of the database does with what is. */
+  get revision(): number {
+    return this.#revision
+  }
+
   /** Returns the number of an account's servers. */
   count(accountId: string): number {
     return this.#count().get({ accountId })?.n ?? 0
@@ -115,17 +123,17 @@ export class ServerRecords {
 
   /** Returns the servers of an account, newest first. */
   listByAccount(accountId: string): ServerRow[] {
-    return this.#listByAccount().all({ accountId })
+    return this.#listByAccount().all({ accountId }).map(this.#current)
   }
 
   /** Returns a server of an account, or undefined if it has none with this id. */
   ofAccountById(accountId: string, id: string): ServerRow | undefined {
-    return this.#ofAccountById().get({ id, accountId })
+    return this.#current(this.#ofAccountById().get({ id, accountId }))
   }
 
   /** Returns a server of any account. */
   find(id: string): ServerRow | undefined {
-    return this.#find().get({ id })
+    return this.#current(this.#find().get({ id }))
   }
 
   /** Records the URL of the published workspace; null for none. */
@@ -213,6 +221,7 @@ export class ServerRecords {
   markRunning(row: ServerRow): void {
     if (row.status === 'sleeping') this.change(row.id, { status: 'running' })
     this.#metering.begin(row)
+    this.#setAsleep(row, false)
   }
 
   /** Records that a build begins or ends on a server. Does nothing for one that sleeps. */
@@ -229,10 +238,26 @@ export class ServerRecords {
     })
   }
 
-  /** Records that the server has stopped, charges for its use and emits the event. Does nothing for one that sleeps. */
+  /**
+   * Records that the server has stopped, charges for its use and emits the event. Does nothing for one that sleeps. Where that
+   * cannot be written, as on a full disk, the server counts as sleeping all the same, until it is written or starts.
+   *
+   * @throws the failure to write it, after which it is to be called again
+   */
   markSleeping(id: string): void {
+    const row = this.#find().get({ id })
+    try {
+      this.#writeSleeping(id)
+    } catch (error) {
+      if (row) this.#setAsleep(row, true)
+      throw error
+    }
+    if (row) this.#setAsleep(row, false)
+  }
+
+  #writeSleeping(id: string): void {
     const charged = this.#queries.transaction(() => {
-      const row = this.find(id)
+      const row = this.#find().get({ id })
       if (!row || row.status === 'sleeping') return null
       const { accountId, tier, region } = row
       const ended = this.#metering.end(id)
@@ -241,6 +266,18 @@ export class ServerRecords {
       return ended
     })
     charged?.()
+  }
+
+  /** Returns a record as it would be if all was written. */
+  readonly #current = <Row extends ServerRow | undefined>(row: Row): Row =>
+    row !== undefined && this.#asleep.has(row.id) ? { ...row, status: 'sleeping' } : row
+
+  #setAsleep(row: Pick<ServerRow, 'id' | 'accountId'>, isAsleep: boolean): void {
+    if (this.#asleep.has(row.id) === isAsleep) return
+    if (isAsleep) this.#asleep.add(row.id)
+    else this.#asleep.delete(row.id)
+    this.#revision += 1
+    this.#notify(row)
   }
 
   /** Deletes the record of a server that never started. */
@@ -270,6 +307,7 @@ export class ServerRecords {
    */
   #delete(row: ServerRow): () => void {
     const ended = this.#metering.end(row.id)
+    this.#asleep.delete(row.id)
     if (this.#changes.isWatched(row.accountId)) this.#notifyOfContents(row)
     this.#deleteRow().run({ id: row.id })
     this.#notify(row)

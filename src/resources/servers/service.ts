@@ -105,8 +105,9 @@ export class ServersService {
       queries: database.queries,
       listeners: this.#listeners,
     })
-    this.#lists = new ReadCache(database.version)
-    this.#rows = new ReadCache(database.version)
+    const version = (): number => database.version() + this.#records.revision
+    this.#lists = new ReadCache(version)
+    this.#rows = new ReadCache(version)
     this.#clock = clock
     this.#logger = logger
     this.#compute = compute
