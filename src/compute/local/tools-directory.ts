@@ -39,7 +39,7 @@ export const SANDBOX_TOOLS = 'sandbox/opt'
 
 /**
  * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
- * the Bun inside berth's own executable, `python` if the machine has a `python3`, and settings that point a package
+ * the Bun inside berth's own executable, `python` if the machine has a `python3`, `sudo` for commands that are root anyway, and settings that point a package
  * manager to a registry. It holds a few
  * lines of text; sandboxes see it read-only.
  *
@@ -92,6 +92,7 @@ export class ToolsDirectory {
     // Distributions have no program of this name, which scripts and Procfiles call.
     if (!has('python3')) rmSync(join(this.path, 'bin/python'), { force: true })
     else keepScript(join(this.path, 'bin/python'), 'exec python3 "$@"\n')
+    keepScript(join(this.path, 'bin/sudo'), SUDO_SCRIPT)
     const front = quote(join(this.pathInSandbox, FRONT))
     const before = {
       deno: denoScript(findBehind(front, 'deno')),
@@ -183,6 +184,26 @@ case "\${1--}" in
   -) [ -t 0 ] || { [ $# -eq 0 ] || shift; exec ${bun} run - "$@"; } ;;
 esac
 exec ${node} "$@"
+`
+
+/**
+ * What commands call as `sudo` where there is none, as in most images. Commands that are root run what they ask for, so that
+ * instructions of others work as they are written; the others learn how they become root.
+ */
+const SUDO_SCRIPT = `if [ "$(id -u)" != 0 ]; then
+  echo 'sudo: commands of this server are not root. "berth servers create --root" makes one whose commands are, on an engine: berth serve --compute docker --allow-root' >&2
+  exit 1
+fi
+while :; do
+  case "\${1-}" in
+    -u | --user) [ "\${2-}" = root ] || { echo 'sudo: berth lets commands be root alone here.' >&2; exit 1; }; shift 2 ;;
+    -E | -H | -n | --preserve-env | --non-interactive) shift ;;
+    --) shift; break ;;
+    -*) echo "sudo: berth's own knows -E, -H, -n and -u root, and not $1. Install sudo: apt-get install sudo" >&2; exit 1 ;;
+    *) break ;;
+  esac
+done
+exec env "$@"
 `
 
 /** Writes an executable shell script, unless it is there. */

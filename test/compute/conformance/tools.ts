@@ -84,6 +84,12 @@ export function toolTests(name: Subject): void {
       await run(sandbox, 'rm -r ~/.local ~/go ~/.cargo')
     })
 
+    test('and no way to be root, which says how there is one', async () => {
+      const { exitCode, stderr } = await run(server(), `[ "$(id -u)" = 0 ] || "\${PATH##*:}/sudo" -E true`)
+      if (exitCode === 0) return
+      expect(stderr).toStartWith('sudo: commands of this server are not root. "berth servers create --root"')
+    })
+
     test('and no module in the place of the directory of Go, which older ones refuse', async () => {
       const go = async (env: Record<string, string> = {}): Promise<string> =>
         (
