@@ -3,12 +3,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Compute } from '../../src/compute/compute.ts'
+import { debianRoot } from '../../src/compute/docker/prepare-image.ts'
 import type { ServerHandle } from '../../src/compute/driver.ts'
 import { EngineNotes } from '../../src/compute/engine/owner.ts'
 import { ComputeError } from '../../src/compute/sandbox.ts'
 import { createLogger } from '../../src/runtime/logger.ts'
+import { VERSION } from '../../src/runtime/version.ts'
 import { LIMITS, run, until } from '../compute/bench.ts'
 import type { EngineRig } from '../support/engines/engine-rig.ts'
+import { everyCombination } from '../support/thorough.ts'
 
 /** Directories of data, which are removed after the tests. */
 export function dataDirectories(): () => string {
@@ -196,6 +199,43 @@ export function engineImageTests(rig: () => EngineRig): void {
       await driver.close()
     }, 60_000)
 
+    test('of berth takes the place of the one before, which goes unless it has another name', async () => {
+      const images = async (): Promise<string[]> => {
+        const list = await rig().client().json('GET', '/images/json')
+        return (list as { Id: string }[]).map(({ Id }) => Id)
+      }
+      const before = await images()
+      await rig().makeImage()
+      expect(await images()).toBeArrayOfSize(before.length)
+      const query = { repo: 'named', tag: 'too' }
+      await rig().client().send('POST', `/images/berth-server:${VERSION}/tag`, { query })
+      await rig().makeImage()
+      expect(await images()).toBeArrayOfSize(before.length + 1)
+      await rig().client().send('DELETE', '/images/named:too')
+    }, 120_000)
+
+    test.skipIf(!everyCombination)(
+      'that is made of Debian has pip, which installs for the user of commands',
+      async () => {
+        const lines: string[] = []
+        const base = await debianRoot(rig().client(), rig().name, (line) => void lines.push(line))
+        expect(lines.filter((line) => line.startsWith('debootstrap: ')).length).toBeGreaterThan(1)
+        const driver = rig().driver(newDirectory())
+        const handle = await driver.create('srv_a', { image: base, root: false })
+        const sandbox = await driver.start('srv_a', handle, LIMITS)
+        const { stdout } = await run(
+          sandbox,
+          `echo 'from setuptools import setup; setup(name="five", py_modules=["five"])' > setup.py && echo 'print(5)' > five.py &&
+          pip install --no-build-isolation . >&2 && cd / && python3 -m five`,
+        )
+        expect(stdout).toBe('5\n')
+        await sandbox.stop()
+        await driver.destroy(handle)
+        await rig().client().send('DELETE', `/images/${base}`)
+      },
+      600_000,
+    )
+
     test('without glibc is refused with a sentence', async () => {
       const empty = Bun.spawnSync(['tar', '-c', '-C', newDirectory(), '.']).stdout
       const query = { fromSrc: '-', repo: 'no-libc', tag: 'latest' }
@@ -214,7 +254,7 @@ export function engineImageTests(rig: () => EngineRig): void {
       const sandbox = await driver.start('srv_a', handle, LIMITS)
       const { stdout } = await run(
         sandbox,
-        'id -u; touch /etc/made && chown 7:7 /etc/made && stat -c %u /etc/made; mount -t tmpfs x /mnt 2>/dev/null || echo kept',
+        "id -u; touch /etc/made && sudo -E A=7 sh -c 'chown $A:$A /etc/made' && stat -c %u /etc/made; mount -t tmpfs x /mnt 2>/dev/null || echo kept",
       )
       expect(stdout).toBe('0\n7\nkept\n')
       await sandbox.stop()

@@ -8,30 +8,36 @@ import { HelperError, runHelper } from '../../runtime/run-helper.ts'
 import { EXECUTABLE_PATH, SERVER_USER } from '../engine/engine.ts'
 import { digestOf, ownImage } from '../engine/names.ts'
 import type { EngineChoice } from '../engine/open.ts'
-import { orMissing } from '../engine/refusal.ts'
+import { isRefusal, orMissing } from '../engine/refusal.ts'
 import { serverLayer } from '../engine/server-layer.ts'
 import type { DockerClient } from './client.ts'
 import { describe, onDocker } from './docker-engine.ts'
 import { findClient } from './open.ts'
 import { findImage, pullImage, VERSION_LABEL } from './server-images.ts'
 
+/** The image that is pulled where nobody names another. */
+const USUAL = 'debian:stable-slim'
+
 /** Images upon which berth's own is made where nobody names another, the first that the engine has. */
-const BASES = [
-  'debian:stable-slim',
-  'debian:bookworm-slim',
-  'debian:trixie-slim',
-  'debian:stable',
-  'ubuntu:latest',
+const BASES = [USUAL, 'debian:bookworm-slim', 'debian:trixie-slim', 'debian:stable', 'ubuntu:latest']
+
+/** Packages of Debian in a root that is made here, with those that they need: what people expect of any server. */
+const PACKAGES = [
+  ...['ca-certificates', 'curl', 'git', 'make', 'procps', 'util-linux', 'unzip', 'xz-utils'],
+  ...['python3', 'python3-pip', 'python3-venv'],
 ]
 
-/** Packages of Debian in a root that is made here, with those that they need. Python with its library, for apps. */
-const PACKAGES = ['ca-certificates', 'curl', 'git', 'procps', 'python3', 'python3-venv', 'util-linux']
+/** Files by which Debian keeps pip from its own packages. In an image that is thrown away, they keep people from pip. */
+const EXTERNALLY_MANAGED = 'usr/lib/python3*/EXTERNALLY-MANAGED'
 
 /** What of such a root is emptied. */
 const UNUSED = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
 
 /** Milliseconds that debootstrap may take: it loads a hundred packages. */
 const DEBOOTSTRAP_MS = 900_000
+
+/** Milliseconds between two reports of what it is at. */
+const REPORT_MS = 10_000
 
 /** The systems that an engine and the executable of a release are for, as each names it. */
 const PLATFORMS: Readonly<Record<string, string>> = {
@@ -129,6 +135,7 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
   const { client, version, report } = options
   const base = await findBase(options)
   const reference = ownImage(version)
+  const earlier = await findImage(client, reference)
   report(`Making ${reference} upon ${base}.`)
   const settings = { Image: base, Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }
   const id = await client.createContainer(`berth-prepare-${process.pid}`, settings)
@@ -153,7 +160,18 @@ export async function prepareImage(options: PrepareOptions): Promise<string> {
   } finally {
     await client.send('DELETE', container, { query: { force: '1', v: '1' } })
   }
+  if (earlier !== null) await removeUnnamed(client, String(earlier.Id))
   return reference
+}
+
+/** Removes an image, unless it has a name or a container is made from it. */
+async function removeUnnamed(client: DockerClient, id: string): Promise<void> {
+  const image = await findImage(client, id)
+  const names = [image?.RepoTags, image?.RepoDigests].flatMap((list) => (Array.isArray(list) ? list : []))
+  if (image === null || names.length > 0) return
+  await client.send('DELETE', `/images/${id}`).catch((error: unknown) => {
+    if (!isRefusal(error, 404, 409)) throw error
+  })
 }
 
 /** Loads berth's own image from the file of `docker save`. Throws `StartupError` if it is not in there. */
@@ -174,27 +192,44 @@ async function loadImage(
 /** Returns the image to build upon. */
 async function findBase({ client, name, base, pulls, report }: PrepareOptions): Promise<string> {
   for (const one of base === null ? BASES : [base]) if ((await findImage(client, one)) !== null) return one
-  const [usual = ''] = BASES
   if (pulls) {
-    const wanted = base ?? usual
+    const wanted = base ?? USUAL
     report(`Pulling ${wanted}.`)
     await pullImage(client, wanted)
     return wanted
   }
   if (base !== null) throw new StartupError(`${name} has no image ${base}. Pull it there, or add --pull.`)
+  return debianRoot(client, name, report)
+}
+
+/**
+ * Gives an engine a root of Debian's packages as an image, unless it has it, for root on Debian.
+ *
+ * @param name what a person calls the engine, with its address
+ * @param report receives what is being done, a sentence each
+ * @returns the reference
+ * @throws StartupError
+ */
+export async function debianRoot(
+  client: DockerClient,
+  name: string,
+  report: (line: string) => void,
+): Promise<string> {
   const suite = debianSuite()
   // Named by what it is made of. Podman takes no other tag for it.
   const root = `berth-base-${suite}-${digestOf(PACKAGES.join(), 8)}:latest`
   if ((await findImage(client, root)) !== null) {
-    report(`${root} is of an earlier preparation. To have it made of newer packages, remove it first.`)
+    report(
+      `${root} is of an earlier preparation. To have it made of newer packages, remove it first: docker rmi ${root}`,
+    )
     return root
   }
   if (process.platform !== 'linux' || process.getuid?.() !== 0 || Bun.which('debootstrap') === null)
     throw new StartupError(
-      `${name} has no image to build upon (such as ${usual}). Pull one there ("docker pull ${usual}"), add --pull, name another that has glibc with --base, or, as root on Debian, install debootstrap.`,
+      `${name} has no image to build upon (such as ${USUAL}). Pull one there ("docker pull ${USUAL}"), add --pull, name another that has glibc with --base, or, as root on Debian, install debootstrap.`,
     )
   report("Making a root of Debian's packages with debootstrap, which takes a minute or two.")
-  return await importDebianRoot(client, suite, root)
+  return await importDebianRoot(client, suite, root, report)
 }
 
 /** Returns the suite of Debian's packages that this machine has. */
@@ -209,17 +244,30 @@ function debianSuite(): string {
  * @returns the reference
  * @throws StartupError
  */
-async function importDebianRoot(client: DockerClient, suite: string, reference: string): Promise<string> {
+async function importDebianRoot(
+  client: DockerClient,
+  suite: string,
+  reference: string,
+  report: (line: string) => void,
+): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'berth-root-'))
   const path = join(directory, 'root')
   const options = ['--variant=minbase', `--include=${PACKAGES.join(',')}`]
   try {
     const command = ['debootstrap', ...options, suite, path] as const
-    const { exitCode, stdout } = await runHelper(command, { timeoutMs: DEBOOTSTRAP_MS })
-    const last = stdout.trimEnd().split('\n').at(-1)
+    let last = ''
+    let reported = performance.now()
+    const onStdout = (chunk: Uint8Array): void => {
+      last = Buffer.from(chunk).toString().trimEnd().split('\n').at(-1) ?? ''
+      if (performance.now() - reported < REPORT_MS) return
+      reported = performance.now()
+      report(last.replace(/^I: /, 'debootstrap: '))
+    }
+    const { exitCode } = await runHelper(command, { timeoutMs: DEBOOTSTRAP_MS, onStdout })
     if (exitCode !== 0)
       throw new StartupError(`debootstrap failed: ${last} Read its log, or name a base with --base.`)
     for (const name of UNUSED) rmSync(join(path, name), { recursive: true, force: true })
+    for (const file of new Bun.Glob(EXTERNALLY_MANAGED).scanSync({ cwd: path })) rmSync(join(path, file))
     mkdirSync(join(path, 'var/lib/apt/lists/partial'), { recursive: true })
     mkdirSync(join(path, 'var/cache/apt/archives/partial'), { recursive: true })
     const tar = Bun.spawn(['tar', '--numeric-owner', '--exclude=./dev/*', '-C', path, '-c', '.'], {
