@@ -39,8 +39,8 @@ import {
   endOf,
   instanceOf,
   isAboutNodes,
-  isHeld,
   isNodeGone,
+  isOutdated,
   isRunning,
   isUnreachable,
   type Pod,
@@ -57,7 +57,10 @@ const START_MS = { present: 60_000, pulled: 600_000 } as const
 /** Milliseconds for which no node may take a pod: a volume is being made, or another pod is about to end. */
 const UNSCHEDULED_MS = 10_000
 
-/** The same, while the scheduler says that another pod has the claim. */
+/**
+ * The same, while the scheduler does not know what berth has done: after a cut from the API server it hears of that up to half
+ * a minute later.
+ */
 const SCHEDULER_MS = 50_000
 
 /** Milliseconds in which the node that has a claim takes a pod which tolerates all taints. */
@@ -316,8 +319,7 @@ export class KubernetesEngine implements Engine {
       if (failure !== null) throw new ComputeError(`The server could not be started. ${failure}`)
       const waitedMs = performance.now() - began
       const unscheduled = unscheduledReasonOf(pod)
-      // What had the claim is gone; a scheduler that was cut off from the API server sees that up to half a minute later.
-      const patienceMs = isHeld(unscheduled ?? '') ? SCHEDULER_MS : UNSCHEDULED_MS
+      const patienceMs = isOutdated(unscheduled ?? '') ? SCHEDULER_MS : UNSCHEDULED_MS
       if (unscheduled !== null && waitedMs > patienceMs)
         throw await this.#whyUnscheduled(pods, spec, pod.metadata.name, unscheduled)
       if (waitedMs > startMs)

@@ -108,8 +108,12 @@ const everyReason = (reason: string, pattern: RegExp): boolean =>
 export const isAboutNodes = (reason: string): boolean =>
   everyReason(reason, /\baffinity\b|\btaint\b|\bunschedulable\b/)
 
-/** Reports whether what keeps a pod from being scheduled is another one that has its claim. */
-export const isHeld = (reason: string): boolean => /already in-use by another pod/.test(reason)
+/**
+ * Reports whether what keeps a pod from being scheduled is that another one has its claim, or that there is no claim. Berth has
+ * made it and waited for the end of that pod, so the scheduler has not heard of it yet.
+ */
+export const isOutdated = (reason: string): boolean =>
+  /already in-use by another pod|persistentvolumeclaim "[^"]*" not found/.test(reason)
 
 /** Reports whether no node of the cluster is the one of a pod's claim, of a pod which tolerates all taints. */
 export const isNodeGone = (reason: string): boolean =>
