@@ -1,4 +1,4 @@
-import { EXECUTABLE_PATH, LISTEN_PATH, WORKSPACE_PATH } from '../../src/compute/engine/engine.ts'
+import { EXECUTABLE_PATH, LISTEN_PATH, SERVER_USER, WORKSPACE_PATH } from '../../src/compute/engine/engine.ts'
 import { newName } from '../../src/compute/engine/names.ts'
 import type { KubernetesClient } from '../../src/compute/kubernetes/client.ts'
 import { ExecTransport } from '../../src/compute/kubernetes/exec-transport.ts'
@@ -21,7 +21,7 @@ export async function barePod(client: KubernetesClient, namespace: string, image
   const settings = { nodeSelector: {}, runtimeClass: null, pulls: false, toolsImage: image }
   const [command = '', ...rest] = sandboxdArguments('0'.repeat(24))
   const args = [command, LISTEN, LISTEN_PATH, ...rest]
-  const spec = { name, labels, image, storage: name, args, env: {}, limits: LIMITS, root: false }
+  const spec = { name, labels, image, storage: name, args, env: {}, limits: LIMITS, user: SERVER_USER }
   const claim = claimOf(
     { name, labels },
     {

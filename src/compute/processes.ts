@@ -254,15 +254,6 @@ export function stopAll(find: () => number[]): Set<number> {
 }
 
 /**
- * Stops all processes of the namespace of process 1, which this one is, until the returned object is disposed of; also
- * those that start meanwhile, which no search finds in time. It lets those go on that were stopped before, too.
- */
-export function stopNamespace(): Disposable {
-  signal(-1, 'SIGSTOP')
-  return { [Symbol.dispose]: () => signal(-1, 'SIGCONT') }
-}
-
-/**
  * Ends processes: SIGTERM, a grace period, then `killAll`. `find` lists the remaining ones.
  *
  * @param graceEnds the end of the grace by `performance.now()`; called repeatedly, so it may change meanwhile

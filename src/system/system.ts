@@ -45,8 +45,6 @@ export interface Libc {
   leaveKeyring(): void
   /** Sets a resource limit on this process and all it starts. */
   limit(resource: LimitedResource, value: number): void
-  /** Lets a process, and all that it starts from now on, have only the processor time that others leave, this one first. */
-  yieldAll(pid: number): void
   /** Leaves the processor to other threads for a moment. @param microseconds less than a million */
   rest(microseconds: number): void
   /** Counts the threads of Bun's pool, by their names; infinite if the limit of processes does not count threads. */

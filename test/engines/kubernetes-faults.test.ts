@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { SERVER_USER } from '../../src/compute/engine/engine.ts'
 import { KubernetesClient, type KubernetesObject } from '../../src/compute/kubernetes/client.ts'
 import { readAccess } from '../../src/compute/kubernetes/kubeconfig.ts'
 import type { Pod } from '../../src/compute/kubernetes/pod.ts'
@@ -227,13 +228,13 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
       const spec = {
         ...{ name: `refused-${Bun.hash(JSON.stringify([config, change])).toString(36)}`, storage },
         labels: { owner: '0123456789abcdef', server: 'srv_refused', ephemeral: true },
-        ...{ image: SERVER_IMAGE, args: [], env: {}, limits: LIMITS, root: false },
+        ...{ image: SERVER_IMAGE, args: [], env: {}, limits: LIMITS, user: SERVER_USER },
         ...change,
       }
       return failure(engine.run(spec))
     }
     expect(await begin({}, { image: 'localhost/missing:1' })).toMatch(/not present.*--pull missing/)
-    expect(await begin({}, { root: true })).toMatch(/violates PodSecurity.*without root/)
+    expect(await begin({}, { user: 0 })).toMatch(/violates PodSecurity.*without root/)
     expect(await begin({}, { limits: { ...LIMITS, cpus: 1e4 } })).toMatch(/No node .*Insufficient cpu/)
     expect(await begin({ runtimeClass: 'missing' })).toMatch(/RuntimeClass.*--kubernetes-runtime-class/)
     expect(await begin({ namespace: 'missing' })).toMatch(/not found.*kubectl create namespace missing/)

@@ -76,8 +76,8 @@ test.skipIf(lacksCluster('berth in a cluster'))(
       return typeof id === 'string'
     }
     await until(isCreated, 'a server', 90_000)
-    const result = await call(`/servers/${id}/exec`, { command: 'id -u; ls /var/run/secrets' })
-    expect(result).toMatchObject({ stdout: '1000\n', exitCode: 2 })
+    const result = await call(`/servers/${id}/exec`, { command: 'id -un; ls /var/run/secrets' })
+    expect(result).toMatchObject({ stdout: 'berth\n', exitCode: 2 })
     // What the policies of a cluster deny servers, they reach through berth by its rules.
     const look = (at: string) => `bun -e 'console.log(await (await fetch("http://${at}/")).text())'`
     const commands = [look(apiServer.host), look('10.9.9.9')]

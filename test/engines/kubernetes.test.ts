@@ -1,11 +1,13 @@
-import { afterAll, beforeAll, describe } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { EngineDriver } from '../../src/compute/engine/engine-driver.ts'
+import type { EngineHandle } from '../../src/compute/engine/names.ts'
 import type { KubernetesEngine } from '../../src/compute/kubernetes/kubernetes-engine.ts'
-import { registerEngine } from '../compute/bench.ts'
+import { LIMITS, registerEngine, run } from '../compute/bench.ts'
 import { contract } from '../compute/conformance.ts'
 import { givenCluster } from '../support/compute.ts'
 import { Cluster } from '../support/kubernetes/cluster.ts'
 import { SERVER_IMAGE } from '../support/kubernetes/image.ts'
+import { dataDirectories } from './docker-faults.ts'
 import { driverOfEngine, EXECUTABLE, engineOn, lacksCluster, NAMESPACE } from './kubernetes-servers.ts'
 import { engineLimitTests } from './limits.ts'
 
@@ -40,4 +42,27 @@ describe.skipIf(kubeconfig === '' && lacksCluster(TITLE))(TITLE, () => {
   registerEngine('kubernetes', driverOn)
   contract('kubernetes', { output: true, end: true })
   engineLimitTests(driverOn, ['eth0', 'lo'])
+
+  describe('a server', () => {
+    const newDirectory = dataDirectories()
+
+    test('keeps a user of its own, which has a name and whose processes the kernel counts', async () => {
+      const driver = driverOn(newDirectory())
+      const use = async (handle: EngineHandle): Promise<string> => {
+        const sandbox = await driver.start(handle.server, handle, { ...LIMITS, processes: 50 })
+        const { stdout } = await run(
+          sandbox,
+          'date >>file && id -u && id -un && echo ~ && grep -c "processes *74 *74" /proc/self/limits',
+        )
+        await sandbox.stop()
+        return stdout
+      }
+      const handles = await Promise.all(['srv_a', 'srv_b'].map((id) => driver.create(id)))
+      const [first = '', second = ''] = await Promise.all(handles.map(use))
+      expect(first).toMatch(/^\d{6}\nberth\n\/workspace\n1\n$/)
+      expect(second).toMatch(/^\d{6}\n/)
+      expect(second).not.toBe(first)
+      expect(await Promise.all(handles.map(use))).toEqual([first, second])
+    }, 60_000)
+  })
 })

@@ -71,10 +71,10 @@ export function engineLimitTests(
     test('has no capability, no network but its own and no root', async () => {
       const driver = driverOn(newDirectory())
       const sandbox = await driver.start('srv_a', await driver.create('srv_a'), LIMITS)
-      const look = `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'; ls /sys/class/net; touch /etc/x 2>/dev/null || echo closed; id -u`
+      const look = `grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t'; ls /sys/class/net; touch /etc/x 2>/dev/null || echo closed; id -un`
       expect((await run(sandbox, look)).stdout.split('\n')).toEqual([
         ...['CapEff:0000000000000000', 'CapBnd:0000000000000000', 'NoNewPrivs:1', 'Seccomp:2'],
-        ...[...links, 'closed', '1000', ''],
+        ...[...links, 'closed', 'berth', ''],
       ])
       await sandbox.stop()
     }, 60_000)

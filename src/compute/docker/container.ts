@@ -4,7 +4,6 @@ import {
   type InstanceSpec,
   ROOT_CAPABILITIES,
   SANDBOXD_SHARE,
-  SERVER_USER,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from '../engine/engine.ts'
@@ -49,12 +48,12 @@ export const cachesOf = (storage: string): string => `${storage}-caches`
  * the server is root's. The kernel holds it to its limits.
  */
 export function containerSettings(spec: InstanceSpec, settings: ContainerSettings): object {
-  const { limits, root, labels } = spec
+  const { limits, user, labels } = spec
   const { carrier, network, isPodman, runtime, processors, tools } = settings
   const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
   const processes = limits.processes + SANDBOXD_SHARE.processes
   const tmp = Math.floor(Math.min(limits.memoryBytes / 4, MAX_TMP_BYTES))
-  const user = root ? 0 : SERVER_USER
+  const isRoot = user === 0
   const isAttached = carrier === 'attach'
   return {
     Image: spec.image,
@@ -82,9 +81,9 @@ export function containerSettings(spec: InstanceSpec, settings: ContainerSetting
       // All output of commands passes through process 1.
       LogConfig: { Type: 'none', Config: {} },
       CapDrop: ['ALL'],
-      ...(root ? { CapAdd: ROOT_CAPABILITIES } : {}),
+      ...(isRoot ? { CapAdd: ROOT_CAPABILITIES } : {}),
       SecurityOpt: ['no-new-privileges'],
-      ReadonlyRootfs: !root,
+      ReadonlyRootfs: !isRoot,
       IpcMode: 'private',
       Memory: memory,
       MemorySwap: memory,

@@ -73,7 +73,7 @@ interface EngineFacts {
 export class DockerEngine implements Engine {
   readonly name = 'docker'
   readonly carrier: 'attach' | 'exec'
-  limitsProcesses = true
+  readonly hasOwnUsers = false
   readonly leadsOutside: boolean
   readonly #options: DockerEngineOptions
   readonly #client: DockerClient
@@ -321,7 +321,6 @@ export class DockerEngine implements Engine {
       memory: has('memory', 'MemoryLimit') ? 'cgroup' : 'watchdog',
       processes: has('pids', 'PidsLimit') ? 'cgroup' : 'watchdog',
     }
-    this.limitsProcesses = enforced.processes === 'cgroup'
     const lacks = Object.entries(enforced).flatMap(([resource, by]) => (by === 'cgroup' ? [] : [resource]))
     const notes: string[] = []
     if (lacks.length > 0)

@@ -30,12 +30,13 @@ import {
   type EngineProbe,
   EXECUTABLE_PATH,
   IMAGE_PATH,
+  SERVER_USER,
   StorageLost,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from './engine.ts'
 import { EngineServer, type ServerContext } from './engine-server.ts'
-import { type EngineHandle, engineHandle, isEngineHandle, newName } from './names.ts'
+import { type EngineHandle, engineHandle, isEngineHandle, newName, newUser } from './names.ts'
 import { EngineNotes } from './owner.ts'
 
 /** The size of a storage whose server's limits are not known yet. */
@@ -173,6 +174,7 @@ export class EngineDriver implements ComputeDriver {
         server: serverId,
         image,
         root,
+        user: root ? 0 : engine.hasOwnUsers ? newUser() : SERVER_USER,
       }
     } catch (error) {
       await engine.removeStorage(name).then(

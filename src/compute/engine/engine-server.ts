@@ -26,6 +26,8 @@ import {
   EXECUTABLE_PATH,
   IMAGE_PATH,
   LISTEN_PATH,
+  SANDBOXD_SHARE,
+  SERVER_USER,
   TOOLS_PATH,
   WORKSPACE_PATH,
 } from './engine.ts'
@@ -282,7 +284,7 @@ export class EngineServer {
   }
 
   async #launch(limits: Limits, forFiles: boolean): Promise<Running> {
-    const { storage, server, root } = this.#handle
+    const { storage, server, root, user = root ? 0 : SERVER_USER } = this.#handle
     const context = this.#context
     const { engine, owner, ephemeral, logger } = context
     if (this.#isRemoved) throw new ComputeError('The server was deleted.')
@@ -300,7 +302,7 @@ export class EngineServer {
       args: [command, ...(engine.carrier === 'attach' ? [STDIO] : [LISTEN, LISTEN_PATH]), ...rest],
       env: SANDBOXD_ENVIRONMENT,
       limits,
-      root,
+      user,
     })
     const ended = context.endOf(instance.id)
     const transport = await this.#connect(instance)
@@ -321,8 +323,13 @@ export class EngineServer {
         marker,
         confinement: UNCONFINED,
         watch: { memoryBytes: limits.memoryBytes, processes: limits.processes },
-        goesFirst: !engine.limitsProcesses,
-        rlimits: limits.storageBytes === FILES_LIMITS.storageBytes ? {} : { fileBytes: limits.storageBytes },
+        rlimits: {
+          // The kernel does not hold root to it, and counts those of other servers where several have one user.
+          ...(user === 0 || user === SERVER_USER
+            ? {}
+            : { processes: limits.processes + SANDBOXD_SHARE.processes }),
+          ...(limits.storageBytes === FILES_LIMITS.storageBytes ? {} : { fileBytes: limits.storageBytes }),
+        },
         receivesTerminals: false,
         sendsSockets: false,
       },

@@ -22,8 +22,8 @@ export interface Engine {
    */
   readonly carrier: 'attach' | 'exec'
 
-  /** Whether the kernel holds the number of an instance's processes; sandboxd has to otherwise. */
-  readonly limitsProcesses: boolean
+  /** Whether each server has a user of its own, whose processes the kernel counts. */
+  readonly hasOwnUsers: boolean
 
   /** Whether the network of servers leads outside. Where it does not, berth gives them a way out over their sandboxd. */
   readonly leadsOutside: boolean
@@ -158,8 +158,8 @@ export interface InstanceSpec {
   readonly env: Readonly<Record<string, string>>
   /** What the server may use. sandboxd's own memory and processes are in addition to it: `SANDBOXD_SHARE`. */
   readonly limits: Limits
-  /** Whether commands are root inside, so that they can install packages of the system. */
-  readonly root: boolean
+  /** Numeric user of process 1 and of commands; 0 is root, so that they can install packages of the system. */
+  readonly user: number
 }
 
 /** An instance that was started. Plain data. */
@@ -198,8 +198,12 @@ export const EXECUTABLE_PATH = '/opt/berth/lib/berth'
 /** The PATH of an image that sets none. */
 export const IMAGE_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Numeric user and group of commands that are not root. */
+/** Numeric group of commands that are not root, and their user unless each server has one of its own. */
 export const SERVER_USER = 1000
+
+/** Returns the line of /etc/passwd by which programs find the name and home of a server's user. */
+export const lineOfUser = (user: number): string =>
+  `berth:x:${user}:${SERVER_USER}:berth:${WORKSPACE_PATH}:/bin/sh\n`
 
 /** What an instance has in addition to the server's limits, for sandboxd itself. */
 export const SANDBOXD_SHARE = { memoryBytes: 64 * 2 ** 20, processes: 24 } as const

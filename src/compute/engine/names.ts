@@ -20,6 +20,8 @@ export interface EngineHandle extends ServerHandle {
   readonly image: string | null
   /** Whether its commands are root in its instance. */
   readonly root: boolean
+  /** Numeric user of its commands, 0 for root; absent for `SERVER_USER`. */
+  readonly user?: number
 }
 
 /** Returns a handle as what a driver of an engine made. Throws `ComputeError` if another kind of driver did. */
@@ -58,6 +60,12 @@ export function newName(owner: string, serverId: string): string {
   const unique = Buffer.from(systemRandom.bytes(4)).toString('hex')
   return `berth-${owner.slice(0, 8)}-${readable}-${unique}`
 }
+
+/**
+ * Returns a user for a server, which others on its machine hardly have. It is neither one of a system or of a person, nor has
+ * it more than the six digits that archives of ar(1) have room for.
+ */
+export const newUser = (): number => 200_000 + (Buffer.from(systemRandom.bytes(4)).readUInt32LE() % 800_000)
 
 /** Returns the reference of berth's own image of servers. */
 export const ownImage = (version: string): string => `berth-server:${version}`

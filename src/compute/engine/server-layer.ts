@@ -15,7 +15,14 @@ import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
 import { tarBytes } from '../../runtime/tar-bytes.ts'
 import { ToolsDirectory } from '../local/tools-directory.ts'
-import { CACHES_PATH, EXECUTABLE_PATH, SERVER_USER, TOOLS_PATH, WORKSPACE_PATH } from './engine.ts'
+import {
+  CACHES_PATH,
+  EXECUTABLE_PATH,
+  lineOfUser,
+  SERVER_USER,
+  TOOLS_PATH,
+  WORKSPACE_PATH,
+} from './engine.ts'
 
 /** What an image has already, by which it is decided what is added. */
 export interface BaseImage {
@@ -66,6 +73,4 @@ function addTree(tar: Pack, root: string, name: string): void {
 
 /** Returns the content of /etc/passwd with the user of servers in it. */
 const withServerUser = (users: string): string =>
-  new RegExp(`^[^:]*:[^:]*:${SERVER_USER}:`, 'm').test(users)
-    ? users
-    : `${users}berth:x:${SERVER_USER}:${SERVER_USER}:berth:${WORKSPACE_PATH}:/bin/sh\n`
+  new RegExp(`^[^:]*:[^:]*:${SERVER_USER}:`, 'm').test(users) ? users : `${users}${lineOfUser(SERVER_USER)}`

@@ -108,8 +108,8 @@ interface KubernetesEngineOptions extends Pick<PodSettings, 'pulls' | 'toolsImag
 export class KubernetesEngine implements Engine {
   readonly name = 'kubernetes'
   readonly carrier = 'exec'
-  // A pod has no such limit but one that its kubelet may have for all.
-  readonly limitsProcesses = false
+  // The kernel's count by user is the only limit of processes: a pod has none, unless its kubelet has one for all.
+  readonly hasOwnUsers = true
   readonly leadsOutside: boolean
   readonly client: KubernetesClient
   readonly namespace: string
@@ -146,7 +146,7 @@ export class KubernetesEngine implements Engine {
         )
       return {
         network: `the pod network of the cluster${this.leadsOutside ? '' : ', outbound by proxy'}`,
-        enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'watchdog' },
+        enforced: { cpu: 'cgroup', memory: 'cgroup', processes: 'rlimit' },
         notes: [
           this.leadsOutside
             ? 'What servers reach over the network is up to the policies of the namespace, which only some clusters enforce.'

@@ -4,6 +4,7 @@ import {
   CACHES_PATH,
   EXECUTABLE_PATH,
   type InstanceSpec,
+  lineOfUser,
   ROOT_CAPABILITIES,
   SANDBOXD_SHARE,
   SERVER_USER,
@@ -44,6 +45,11 @@ const metadataOf = ({ name, labels }: NamedObject): object => ({
   labels: { 'app.kubernetes.io/managed-by': 'berth', ...labelsToText(POD_LABELS, labels) },
 })
 
+/** The annotation of a pod that its container has as /etc/passwd, since no image names the user of a server; and its content. */
+const USERS = `${POD_LABELS}users`
+const usersOf = (user: number): string =>
+  `root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n${lineOfUser(user)}`
+
 /** Returns the query that selects what is labelled with an owner. */
 export const ownedBy = (owner: string): string =>
   `?labelSelector=${encodeURIComponent(`${POD_LABELS}owner=${owner}`)}`
@@ -76,7 +82,8 @@ export const claimOf = (named: NamedObject, { size, storageClass, mode }: Volume
  * root's, without a token of the cluster. No controller stands behind it, which would start a second one beside it.
  */
 export function podOf(spec: InstanceSpec, settings: PodSettings): object {
-  const { limits, root } = spec
+  const { limits, user } = spec
+  const isRoot = user === 0
   const { nodeSelector, runtimeClass, pulls, toolsImage, toleratesAll = false } = settings
   const memory = limits.memoryBytes + SANDBOXD_SHARE.memoryBytes
   const millis = Math.ceil(limits.cpus * 1000)
@@ -89,16 +96,21 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
   const imagePullPolicy = pulls ? 'IfNotPresent' : 'Never'
   const securityContext = {
     allowPrivilegeEscalation: false,
-    capabilities: { drop: ['ALL'], ...(root ? { add: ROOT_CAPABILITIES } : {}) },
-    readOnlyRootFilesystem: !root,
+    capabilities: { drop: ['ALL'], ...(isRoot ? { add: ROOT_CAPABILITIES } : {}) },
+    readOnlyRootFilesystem: !isRoot,
   }
   const hasTools = isOwnImage(spec.image)
   const tools = { name: 'tools', mountPath: TOOLS_PATH }
+  const ofUsers = { path: 'passwd', fieldRef: { fieldPath: `metadata.annotations['${USERS}']` } }
+  const users = isRoot ? [] : [{ name: 'users', downwardAPI: { items: [ofUsers] } }]
   const empty = ['tmp', 'run', 'caches', ...(hasTools ? [] : ['tools'])]
   return {
     apiVersion: 'v1',
     kind: 'Pod',
-    metadata: metadataOf(spec),
+    metadata: {
+      ...metadataOf(spec),
+      ...(isRoot ? {} : { annotations: { [USERS]: usersOf(user) } }),
+    },
     spec: {
       restartPolicy: 'Never',
       automountServiceAccountToken: false,
@@ -113,9 +125,9 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
             ...{ key: `node.kubernetes.io/${taint}`, operator: 'Exists', effect: 'NoExecute' },
           })),
       securityContext: {
-        runAsNonRoot: !root,
-        runAsUser: root ? 0 : SERVER_USER,
-        runAsGroup: root ? 0 : SERVER_USER,
+        runAsNonRoot: !isRoot,
+        runAsUser: user,
+        runAsGroup: isRoot ? 0 : SERVER_USER,
         fsGroup: SERVER_USER,
         fsGroupChangePolicy: 'OnRootMismatch',
         seccompProfile: { type: 'RuntimeDefault' },
@@ -147,12 +159,16 @@ export function podOf(spec: InstanceSpec, settings: PodSettings): object {
             { name: 'run', mountPath: '/run' },
             { name: 'caches', mountPath: CACHES_PATH },
             ...(hasTools ? [] : [{ ...tools, readOnly: true }]),
+            ...users.map(({ name }) => ({
+              ...{ name, mountPath: '/etc/passwd', subPath: 'passwd', readOnly: true },
+            })),
           ],
         },
       ],
       volumes: [
         { name: 'workspace', persistentVolumeClaim: { claimName: spec.storage } },
         ...empty.map((name) => ({ name, emptyDir: {} })),
+        ...users,
       ],
     },
   }

@@ -214,14 +214,14 @@ export class Command {
   }
 
   #spawnProcess(argv: string[], stdio: Array<number | 'ignore'>, detached: boolean): Bun.Subprocess {
-    const { configuration, libc, withOomScore } = this.#context
+    const { configuration, withOomScore } = this.#context
     const { cwd, env, terminal } = this.#request
     const type = terminal === null ? {} : { TERM: TERMINAL_TYPE }
     const all: Record<string, string> = { ...configuration.env, ...type, ...env }
     const { [MARKER_NAME]: _, ...given } = all
     const dir = cwd === '' ? configuration.workspace : `${configuration.workspace}/${cwd}`
     try {
-      const started = withOomScore(() =>
+      return withOomScore(() =>
         Bun.spawn(argv, {
           cwd: dir,
           // The marker first: it is found however much follows.
@@ -230,9 +230,6 @@ export class Command {
           detached,
         }),
       )
-      // It has just begun to run its program, and has not started another.
-      if (configuration.goesFirst) libc.yieldAll(started.pid)
-      return started
     } catch (error) {
       if (statSync(dir, { throwIfNoEntry: false })?.isDirectory()) throw error
       throw new Error(`The working directory "${cwd}" does not exist.`, { cause: error })

@@ -156,11 +156,6 @@ export interface SandboxdConfiguration {
    * netlink sockets of the server's own network, because a cgroup does not count all of it.
    */
   watch: { memoryBytes?: number; processes?: number; socketBytes?: number }
-  /**
-   * Whether nothing but `watch` holds the number of processes, in a namespace of which sandboxd is process 1. Beside a
-   * thousand others it would not get to that, so the processors are its own first.
-   */
-  goesFirst?: boolean
   /** Resource limits to set on every command. */
   rlimits: { processes?: number; fileBytes?: number }
   /** Whether berth sends terminals over `DESCRIPTORS_FD`, because sandboxd cannot open any. */

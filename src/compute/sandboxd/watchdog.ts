@@ -1,7 +1,5 @@
-import { processes } from '../../system/processes.ts'
 import type { MemoryMeter, ServerMemory } from '../../system/system.ts'
-import { SANDBOXD_SHARE } from '../engine/engine.ts'
-import { killAll, readMarker, stopNamespace } from '../processes.ts'
+import { killAll, readMarker } from '../processes.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
 
 /** Milliseconds between two looks. */
@@ -62,7 +60,6 @@ export class Watchdog {
     const countsProcesses = limit !== undefined || memoryBytes !== undefined
     let isLast = false
     try {
-      if (limit !== undefined && configuration.goesFirst && isFlooded(limit)) await endFlood(find)
       const pids = countsProcesses || !commandsRun() ? find() : null
       isLast = pids?.length === 0 && !commandsRun()
       // A command that starts meanwhile begins anew.
@@ -96,15 +93,6 @@ function endHolders({ bytes, holders }: ServerMemory, limit: number): void {
     holder.end()
     left -= holder.bytes
   }
-}
-
-/** Reports whether the namespace has so many processes that they have to be stopped before each is looked at. */
-const isFlooded = (limit: number): boolean =>
-  process.pid === 1 && processes.pids().length > limit + SANDBOXD_SHARE.processes
-
-async function endFlood(find: () => number[]): Promise<void> {
-  using _stopped = stopNamespace()
-  await endLargestCommand(find)
 }
 
 async function endLargestCommand(find: () => number[]): Promise<void> {

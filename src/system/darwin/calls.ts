@@ -91,8 +91,6 @@ export function loadDarwinLibc(): Libc {
       const pair = new BigUint64Array([BigInt(value), BigInt(value)])
       calls.setrlimit(RESOURCES[resource], ptr(pair))
     },
-    // Only a process 1 asks for it.
-    yieldAll: () => {},
     rest: (microseconds) => void calls.usleep(microseconds),
     poolThreads: () => Number.POSITIVE_INFINITY,
     openOomScore: () => null,

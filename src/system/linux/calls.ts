@@ -28,7 +28,6 @@ const LAST_SIGNAL = 64
 /** SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGCHLD, SIGSTOP, SIGPWR, SIGSYS, and those of the C library's threads. */
 const USED_SIGNALS = [1, 2, 9, 15, 17, 19, 30, 31, 32, 33]
 const SIG_IGN = 1
-const SCHED_IDLE = 5
 const RLIMIT_FSIZE = 1
 const RLIMIT_CORE = 4
 const RLIMIT_NPROC = 6
@@ -54,7 +53,6 @@ export function loadLinuxLibc(): Libc {
     waitpid: { args: ['int', 'ptr', 'int'], returns: 'int' },
     setrlimit: { args: ['int', 'ptr'], returns: 'int' },
     usleep: { args: ['u32'], returns: 'int' },
-    sched_setscheduler: { args: ['int', 'int', 'ptr'], returns: 'int' },
     signal: { args: ['int', 'u64'], returns: 'u64' },
   })
   return {
@@ -93,8 +91,6 @@ export function loadLinuxLibc(): Libc {
       const pair = new BigUint64Array([BigInt(value), BigInt(value)])
       symbols.setrlimit(RESOURCES[resource], ptr(pair))
     },
-    // The one priority that it may have is 0.
-    yieldAll: (pid) => void symbols.sched_setscheduler(pid, SCHED_IDLE, ptr(new Int32Array(1))),
     rest: (microseconds) => void symbols.usleep(microseconds),
     poolThreads() {
       try {

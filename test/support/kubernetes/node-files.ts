@@ -66,8 +66,6 @@ state = "${files}/state"
       containerRuntimeEndpoint: `unix://${files}/state/containerd.sock`,
       ...{ cgroupDriver: 'cgroupfs', cgroupRoot: `/${place.group(n)}`, enforceNodeAllocatable: ['pods'] },
       failCgroupV1: false,
-      // Without it only sandboxd bounds the processes of a pod, and a fork bomb can keep the processors from it for minutes.
-      podPidsLimit: 300,
       tlsCertFile: certificate(`node${n}.crt`),
       tlsPrivateKeyFile: certificate(`node${n}.key`),
       ...{ podLogsDir: join(files, 'logs'), resolvConf: join(files, 'resolv.conf') },
