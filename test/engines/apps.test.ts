@@ -244,7 +244,7 @@ describe.skipIf(missing !== null)('apps of servers on an engine', () => {
       expect(init_phase).toBe('failed')
       const said = logs.map(({ text }: { text: string }) => text).join('\n')
       expect(said).toContain(
-        `${needs}, which the image of the server does not have. Start berth with an image that has it`,
+        `${needs}, which the image of the server does not have. On Docker, "berth engine prepare --base`,
       )
     },
     60_000,

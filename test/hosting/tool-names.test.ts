@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { describeMissingTool } from '../../src/hosting/tool-names.ts'
+import { describeMissingTool, isMissing } from '../../src/hosting/tool-names.ts'
 
 test.each([
   ['/bin/sh: 1: mvn: not found', 'It needs Maven, which is not installed on this machine'],
@@ -11,8 +11,19 @@ test.each([
 
 test('what a server with an image lacks is for the image to have', () => {
   expect(describeMissingTool(['sh: 1: cargo: not found'], true)).toStartWith(
-    'It needs Rust, which the image of the server does not have. Start berth with an image that has it',
+    'It needs Rust, which the image of the server does not have. On Docker, "berth engine prepare --base rust:1 --pull" makes one that has it',
   )
+  expect(isMissing('mdbook', true, null)).toContain('--base IMAGE')
+})
+
+test.each([
+  ['go', '1.21', 'golang:1.21'],
+  ['python', '>=3.13,<4', 'python:3.13'],
+  ['ruby', '~> 3.1.2', 'ruby:3.1'],
+  ['java', '21', 'eclipse-temurin:21'],
+  ['python', '<3.11', 'python:3'],
+])('an image for %s %s is named: %s', (name, wanted, image) => {
+  expect(isMissing(name, true, wanted)).toContain(`--base ${image} --pull`)
 })
 
 test.each([

@@ -1,6 +1,7 @@
 import { join } from 'node:path/posix'
 import type { CommandOwner, Sandbox } from '../../compute/sandbox.ts'
 import type { Workspace } from '../../compute/workspace.ts'
+import { sentence } from '../../runtime/error-info.ts'
 import { onAbort } from '../../runtime/wait.ts'
 import { describeMissingTool } from '../tool-names.ts'
 import { describeWindowsScript, noteRefusals, socketHint } from './failure-hints.ts'
@@ -69,9 +70,6 @@ export async function runStep(step: PreparationStep): Promise<void> {
   const failed = { command: shown, exitCode, lines: output.last, workspace, cwd: join(cwd, directory) }
   const script = await describeWindowsScript(failed).catch(() => null)
   const why = script ?? describeMissingTool(output.last, sandbox.hasImage ?? false)
-  const cause = why === null ? '' : `. ${why}`
-  throw new AppFailure(
-    `The ${source} command failed with exit code ${exitCode}: ${shown}${cause}`,
-    output.last,
-  )
+  const what = `The ${source} command failed with exit code ${exitCode}: ${shown}`
+  throw new AppFailure(why === null ? what : `${sentence(what)} ${why}`, output.last)
 }

@@ -1,7 +1,7 @@
 import { byVersion, commandOf, type Toolchain } from '../../compute/tools.ts'
 import { fieldsOf } from '../../runtime/is-object.ts'
 import type { FoundTool } from '../app-runtime/plan.ts'
-import { IMAGE_REMEDY, isMissing, titleOf } from '../tool-names.ts'
+import { imageRemedy, isMissing, titleOf } from '../tool-names.ts'
 import type { Machine, ToolCheck } from './machine.ts'
 import type { SourceDirectory } from './source.ts'
 
@@ -210,10 +210,10 @@ function problemOf(
     const wish =
       wishes.find(({ wanted }) => wanted !== null) ?? wishes.find(({ wantedBy }) => wantedBy !== null)
     const asked = wish ? `${wish.wanted === null ? '' : ` ${wish.wanted}`} (${wish.wantedBy})` : ''
-    return `This app needs ${titleOf(name)}${asked}, ${isMissing(name, hasImage)}`
+    return `This app needs ${titleOf(name)}${asked}, ${isMissing(name, hasImage, wish?.wanted ?? null)}`
   }
   const versions = available.map(({ version }) => version).join(', ')
-  return `This app needs ${titleOf(name)} ${strict.wanted} (${strict.wantedBy}), and the server has ${versions}. ${hasImage ? IMAGE_REMEDY : 'Install a version that fits, and restart berth.'}`
+  return `This app needs ${titleOf(name)} ${strict.wanted} (${strict.wantedBy}), and the server has ${versions}. ${hasImage ? imageRemedy(name, strict.wanted) : 'Install a version that fits, and restart berth.'}`
 }
 
 /** Reports whether a version meets one specifier: `>=3.9`, `~=3.10`, `==3.12.*`, `!=3.9.1`, `^3.10`, `~3.10` or `3.12`. */

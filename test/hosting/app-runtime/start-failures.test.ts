@@ -60,9 +60,9 @@ describe('a script with Windows line endings', () => {
     await makeExecutable(world, 'app/build.sh')
     const owner = { kind: 'project', id: 'app' } as const
     const place = { owner, sandbox, workspace, cwd: 'app', env: {}, log: await world.log('build') }
-    const step = { ...place, source: 'build' as const, command: './build.sh' }
-    expect(runStep(step)).rejects.toThrow(
-      'The build command failed with exit code 127: ./build.sh. build.sh has Windows line endings',
+    const step = { ...place, source: 'build' as const, command: './build.sh .' }
+    await expect(runStep(step)).rejects.toThrow(
+      'The build command failed with exit code 127: ./build.sh . build.sh has Windows line endings',
     )
     await world.sandbox.stop()
   })
