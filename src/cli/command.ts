@@ -13,6 +13,7 @@ import { flag, type OptionSpecs, type OptionsOf } from './options.ts'
 import { facts } from './output.ts'
 import type { OutputStream } from './process-context.ts'
 import type { CliSession } from './session.ts'
+import { showWhile } from './status-line.ts'
 import { type Column, type TableLayout, table } from './table.ts'
 
 /** The access of a command: the API with a key, the control API with the admin token, or none. */
@@ -192,10 +193,12 @@ export const call = <
     operations: [id],
     access: isControlCall(id) ? 'control' : 'api',
     async run(invocation: Invocation<ArgsOf<Usage>, OptionsOf<Specs>>) {
-      const { args, options, connect, print } = invocation
+      const { session, args, options, connect, print } = invocation
       const parts = await request?.(args, options, invocation)
       const client = await connect()
-      const result = await client.call(id, ...([parts] as ArgumentsOf<Id>))
+      const result = await showWhile(session.context.stderr, spec.description, () =>
+        client.call(id, ...([parts] as ArgumentsOf<Id>)),
+      )
       const isQuiet = 'quiet' in options && options.quiet === true
       await print(result, madeId !== undefined && isQuiet ? () => `${madeId(result)}\n` : show)
     },

@@ -81,20 +81,29 @@ interface IsolationReport {
   findings: Finding[]
 }
 
+/** What to examine. */
+interface Examination {
+  /** The command that is to run: `run` uses free ports and a temporary directory. */
+  readonly purpose: 'serve' | 'run'
+  /**
+   * What an instance of this process runs servers with: it is not tried again, and no server is started to examine terminals
+   * and tools.
+   */
+  readonly selected?: SelectedDriver | null
+  /** Called before each step that may take long, with what is done, for a person. */
+  readonly onStep?: (step: string) => void
+}
+
 /**
  * Examines this machine with the configuration of this directory and environment.
  *
  * @param flags options in place of the configured ones: the data directory, and what servers run on
- * @param purpose the command that is to run: `run` uses free ports and a temporary directory
- * @param selected what an instance of this process runs servers with: it is not tried again, and no server is started to
- * examine terminals and tools
  * @throws StartupError for an invalid configuration
  */
 export async function examine(
   flags: { data?: string | undefined; compute?: string | undefined; engine?: string | undefined },
   { env, cwd }: ProcessContext,
-  purpose: 'serve' | 'run' = 'serve',
-  selected: SelectedDriver | null = null,
+  { purpose, selected = null, onStep = () => {} }: Examination,
 ): Promise<Report> {
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
   const config = loadConfig({ flags: given, env, cwd })
@@ -107,6 +116,7 @@ export async function examine(
     const wanted = wantedDriver(config)
     const { drivers, examineEngine } =
       selected === null ? await driversFor(config, { env, trial }) : { drivers: [] }
+    onStep(`try ${drivers.map(({ name }) => name).join(', ')}`)
     const [isolation, git, instance] = await Promise.all([
       selected === null ? examineIsolation(drivers, wanted) : isolationOf(selected, wanted),
       examineGit(path),
@@ -114,8 +124,10 @@ export async function examine(
     ])
     const used = drivers.find(({ name }) => name === isolation.used) ?? null
     const hasImage = used !== null && kindOf(used.name).compute !== 'local'
+    onStep('try a terminal on a server')
     const terminal = selected === null ? await examineTerminal(used) : null
     const startsNone = terminal?.status === 'failed'
+    onStep('look at the tools of a server')
     const findings = [
       ...isolation.findings,
       ...(hasImage && !startsNone
@@ -126,7 +138,9 @@ export async function examine(
         ? []
         : [
             ...(await examineTools(used, { path, variables: env, dataDir: trial })),
-            ...(used === null || examineEngine === undefined ? [] : await examined(examineEngine)),
+            ...(used === null || examineEngine === undefined
+              ? []
+              : await examined(() => examineEngine(onStep))),
           ]),
       git,
       ...(purpose === 'run'
@@ -153,7 +167,7 @@ const wantedDriver = ({ compute, isolation }: Config): 'auto' | DriverName =>
 interface TriedDrivers {
   readonly drivers: readonly ComputeDriver[]
   /** Tries what only servers show of an engine that was asked for; missing where nothing does. */
-  readonly examineEngine?: () => Promise<readonly EngineFinding[]>
+  readonly examineEngine?: (onStep: (step: string) => void) => Promise<readonly EngineFinding[]>
 }
 
 /** Makes the drivers to try on a directory that is removed afterwards. */
@@ -182,7 +196,8 @@ async function driversFor(
   })
   if (compute !== 'auto') {
     const { driver, examine } = await opening
-    return { drivers: [driver], ...(examine === undefined ? {} : { examineEngine: () => examine(driver) }) }
+    const examineEngine = examine && ((onStep: (step: string) => void) => examine(driver, onStep))
+    return { drivers: [driver], ...(examineEngine && { examineEngine }) }
   }
   const engine = await opening.catch(() => null)
   const isNone = ({ name }: ComputeDriver): boolean => name === 'none'

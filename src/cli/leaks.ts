@@ -44,6 +44,7 @@ import { registeredDirectories, staleEntries, unregisterFile } from './instances
 import { findKept, type KeptDirectory, removeKept } from './kept-directories.ts'
 import { count, paint, printable } from './output.ts'
 import type { OutputStream, ProcessContext } from './process-context.ts'
+import { showWhile } from './status-line.ts'
 
 /** Something that an instance has left behind after its end. */
 export interface Leak {
@@ -132,10 +133,16 @@ export async function reportLeaks(
     )
     return 0
   }
-  await using onEngine = await EngineLeaks.find(engineDirectories(scope), context, { data, compute, engine })
+  const { stderr } = context
+  await using onEngine = await showWhile(stderr, 'look for what is left on engines', () =>
+    EngineLeaks.find(engineDirectories(scope), context, { data, compute, engine }),
+  )
   const leaks = [...findLeaks(scope), ...onEngine.leaks]
   const kept = [...lookForKept(), ...onEngine.kept]
-  if (fix) await onEngine.remove(() => engineDirectories(scope).filter(({ isLive }) => !isLive))
+  if (fix)
+    await showWhile(stderr, 'remove what is left on engines', () =>
+      onEngine.remove(() => engineDirectories(scope).filter(({ isLive }) => !isLive)),
+    )
   const left =
     fix && leaks.length > 0 ? [...(await removeLeaks(scope, onEngine.directories)), ...onEngine.leaks] : leaks
   const removed = leaks.filter((leak) => !left.some(({ id }) => id === leak.id))

@@ -32,10 +32,14 @@ export class StatusLine implements Disposable {
     this.#out = out
   }
 
-  /** Shows work from `PATIENCE_MS` on, in place of what was shown under the same name. */
-  show(name: string, describe: Describe): void {
+  /**
+   * Shows work from `PATIENCE_MS` on, in place of what was shown under the same name.
+   *
+   * @param tookMs milliseconds since its begin
+   */
+  show(name: string, describe: Describe, tookMs = 0): void {
     if (!this.#out.isTTY) return
-    this.#work.set(name, { describe, since: performance.now() })
+    this.#work.set(name, { describe, since: performance.now() - tookMs })
     this.#timer ??= setInterval(() => this.#draw(), UPDATE_MS)
   }
 
@@ -87,5 +91,31 @@ export class StatusLine implements Disposable {
     this.#work.clear()
     if (this.#shown !== '') void this.#out.write(CLEAR_LINE)
     this.#shown = ''
+  }
+}
+
+/**
+ * Does work, and shows on a terminal that it goes on if it takes long.
+ *
+ * @param out usually standard error
+ * @param text returns what is being done
+ */
+export async function showWhile<T>(
+  out: OutputStream,
+  text: string | (() => string),
+  work: () => Promise<T>,
+): Promise<T> {
+  const status = new StatusLine(out)
+  // Whether it is a terminal is asked only then: that opens the stream.
+  const timer = setTimeout(
+    () =>
+      status.show('', (elapsed) => `${typeof text === 'string' ? text : text()} … ${elapsed}`, PATIENCE_MS),
+    PATIENCE_MS,
+  )
+  try {
+    return await work()
+  } finally {
+    clearTimeout(timer)
+    status[Symbol.dispose]()
   }
 }

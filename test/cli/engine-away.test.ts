@@ -1,7 +1,9 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { SimulatedEngine } from '../support/engines/simulated-engine.ts'
-import { serve, temporaryFolder } from './command.ts'
+import { command } from '../support/serve.ts'
+import { run, serve, temporaryFolder } from './command.ts'
+import { onTerminal } from './terminal.ts'
 
 test('a server whose engine does not respond is shown as unreachable, with what was measured last', async () => {
   using here = temporaryFolder()
@@ -28,4 +30,26 @@ test('a server whose engine does not respond is shown as unreachable, with what 
   goOn()
   expect(line((await berth.run(['usage'])).stdout)).toMatch(/ running +\d/)
   expect((await berth.json('usage', 'get', never)).usage).toMatchObject({ unreachable: null, processes: 2 })
+}, 60_000)
+
+test('a command that waits says on a terminal what for, and doctor what it tries; elsewhere they say nothing', async () => {
+  using here = temporaryFolder()
+  const socket = join(here.path, 'engine.sock')
+  using engine = new SimulatedEngine(socket)
+  const flags = ['--compute', 'docker', '--engine', `unix://${socket}`]
+  await using berth = await serve(flags)
+  const goOn = engine.stop()
+  const { cwd } = berth
+  {
+    await using made = onTerminal([...command, 'servers', 'create'], { cwd })
+    await using tried = onTerminal([...command, 'doctor', ...flags], { cwd })
+    const piped = run(['servers', 'create', '-q'], { cwd })
+    await Promise.all([made.shows(/provision a server … \d s/), tried.shows(/try docker … \d s/)])
+    goOn()
+    await Promise.all([made.exited, tried.exited])
+    // The line is gone. On a busy machine the engine may have been given up, after 8 seconds.
+    const ends = ['Provisioned srv_', 'berth: '].map((said) => `\r\x1b[K${said}`)
+    expect(ends.some((end) => made.output().includes(end))).toBe(true)
+    expect((await piped).stderr).not.toContain('…')
+  }
 }, 60_000)

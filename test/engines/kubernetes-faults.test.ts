@@ -307,7 +307,7 @@ onCluster('faults of a cluster', { nodes: 2, noticesLossSoon: true }, (on) => {
     expect(await run(sandbox, 'echo yes')).toMatchObject({ stdout: 'yes\n' })
     await sandbox.stop()
     await least.destroy(handle)
-    expect(await tryCluster(engine, least)).toContainEqual({
+    expect(await tryCluster(engine, least, () => {})).toContainEqual({
       ...{ name: 'policies', detail: 'not tried, since the account may not make a policy' },
       remedy: expect.any(String),
     })

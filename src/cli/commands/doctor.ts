@@ -4,6 +4,7 @@ import type { Finding } from '../doctor.ts'
 import { choiceOption, flag, textOption } from '../options.ts'
 import { paint, printable, type Style } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
+import { showWhile } from '../status-line.ts'
 
 const SIGNS: Record<Finding['status'], [sign: string, style: Style]> = {
   ok: ['✓', 'green'],
@@ -60,7 +61,18 @@ What belongs to an instance that runs is never reported, and neither is anything
       })
     }
     const { examine } = await import('../doctor.ts')
-    const report = await examine({ data, compute, engine }, context, options.for)
+    const tried = { step: 'look at this machine' }
+    const report = await showWhile(
+      context.stderr,
+      () => tried.step,
+      () =>
+        examine({ data, compute, engine }, context, {
+          purpose: options.for ?? 'serve',
+          onStep: (step) => {
+            tried.step = step
+          },
+        }),
+    )
     await print(report, ({ version, bun, system, findings }, { out }) => {
       const lines = findings.map((finding) => findingText(out, finding))
       return `berth ${version} (Bun ${bun}, ${system})\n\n${lines.join('')}`

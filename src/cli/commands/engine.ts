@@ -9,6 +9,7 @@ import { action, type Noun } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { flag, textOption } from '../options.ts'
 import type { ProcessContext } from '../process-context.ts'
+import { showWhile } from '../status-line.ts'
 import { versionInfo } from '../version.ts'
 
 const ENGINE = textOption('ADDRESS', 'the engine, as for serve [BERTH_ENGINE]')
@@ -41,7 +42,8 @@ Examples:
       run: ({ session: { context }, options, print }) =>
         withEngine(context, options.engine, async (choice) => {
           const { describeEngine } = await loadImages()
-          return print(await describeEngine(choice), ({ name, description, platform, image, hasImage }) =>
+          const engine = await showWhile(context.stderr, 'ask the engine', () => describeEngine(choice))
+          return print(engine, ({ name, description, platform, image, hasImage }) =>
             [
               `${name} is ${description} on ${platform}.`,
               hasImage ? `It has the image ${image}.` : `It has no image ${image}: berth engine prepare`,

@@ -13,6 +13,7 @@ import { choiceOption, flag, textOption } from '../options.ts'
 import { count } from '../output.ts'
 import { isInteractive, type ProcessContext } from '../process-context.ts'
 import { YES } from '../runner.ts'
+import { showWhile } from '../status-line.ts'
 import { type Column, table } from '../table.ts'
 
 const DATA = 'the data directory (default: the nearest .berth) [BERTH_DATA]'
@@ -125,7 +126,9 @@ is outside of the working directory.
     const instances = all ? listInstances(env) : []
     if (all && !yes) await agreeToStop(instances, context)
     const directories = all ? instances.map(({ data_dir }) => data_dir) : [findDataDirectory(data, env, cwd)]
-    const outcomes = await Promise.allSettled(directories.map((directory) => stopInstance(directory, how)))
+    const outcomes = await showWhile(stderr, `end ${count(directories.length, 'instance')}`, () =>
+      Promise.allSettled(directories.map((directory) => stopInstance(directory, how))),
+    )
     const stopped = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     await print({ stopped }, () => stopped.map(stoppedText).join('') || (all ? 'No berth runs.\n' : ''))
     const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))

@@ -3,6 +3,7 @@ import { action, call, type Noun, rows } from '../command.ts'
 import { choiceOption, textOption } from '../options.ts'
 import { formatBytes } from '../output.ts'
 import { listOrNone } from '../server-or-new.ts'
+import { showWhile } from '../status-line.ts'
 import type { Column } from '../table.ts'
 
 const owner = ({ belongs_to: owner }: ServerProcess): string =>
@@ -34,12 +35,14 @@ export const processesNoun: Noun = {
       operations: ['processes.list'],
       description: 'list what runs on a server, with its use of processors and memory, and its ports',
       access: 'api',
-      async run({ connect, server, print }) {
+      async run({ session: { context }, connect, server, print }) {
         const client = await connect()
         let empty = 'There is no server yet, so nothing runs.\n'
         const list = (serverId: string) => {
           empty = `Nothing runs on ${serverId}.\n`
-          return client.call('processes.list', { params: { serverId } })
+          return showWhile(context.stderr, `list what runs on ${serverId}`, () =>
+            client.call('processes.list', { params: { serverId } }),
+          )
         }
         const running = await listOrNone(server, list, { processes: [] })
         await print(running, rows('processes', COLUMNS, empty))

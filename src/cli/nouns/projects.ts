@@ -10,6 +10,7 @@ import { type Named, type NameWords, pick } from '../names.ts'
 import { flag, repeatedOption, textOption } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
 import { isWorker, STRICT } from '../projects/report.ts'
+import { showWhile } from '../status-line.ts'
 import { type Column, timeAgo } from '../table.ts'
 
 const COLUMNS: readonly Column<Project>[] = [
@@ -306,7 +307,9 @@ Examples:
       async run({ session, args: [named], options: { detach, json }, connect, print }) {
         const client = await connect()
         const { id, slug } = await findProject(client, named)
-        const project = await client.call('projects.restart', { params: { projectId: id } })
+        const project = await showWhile(session.context.stderr, `restart ${slug}`, () =>
+          client.call('projects.restart', { params: { projectId: id } }),
+        )
         if (detach)
           return print(project, () => `It restarts. Look at it with: berth projects logs ${slug} -f\n`)
         const { followBringUp } = await import('../projects/follow.ts')

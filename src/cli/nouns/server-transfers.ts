@@ -12,6 +12,7 @@ import { unreadable } from '../local-file.ts'
 import { choiceOption, flag, textOption } from '../options.ts'
 import { count, formatBytes, printable } from '../output.ts'
 import { isInteractive, type ProcessContext } from '../process-context.ts'
+import { showWhile } from '../status-line.ts'
 
 /** The media type of archives of servers. */
 const ARCHIVE_TYPE = 'application/octet-stream'
@@ -181,13 +182,13 @@ stay.
   berth serve --compute docker     on data whose servers were of this machine
   berth servers move shop --to docker
 `,
-  async run({ options: { to }, connect, server, print }) {
+  async run({ session: { context }, options: { to }, connect, server, print }) {
     if (to === undefined) throw new UsageError('Say where to: --to local, docker, kubernetes or an address.')
     const client = await connect()
-    const moved = await client.call('control.servers.move', {
-      params: { serverId: await server() },
-      body: { to },
-    })
+    const params = { serverId: await server() }
+    const moved = await showWhile(context.stderr, `move ${params.serverId} to ${printable(to)}`, () =>
+      client.call('control.servers.move', { params, body: { to } }),
+    )
     const { compute } = await client.call('control.health')
     return print(moved, ({ id, from, files, bytes, removed }) =>
       [

@@ -7,6 +7,7 @@ import { action, call, factSheet, type Noun, rows, type ShowContext } from '../c
 import type { Named, NameWords } from '../names.ts'
 import { choiceOption, flag, repeatedOption, textOption } from '../options.ts'
 import { count, facts, printable, type Style } from '../output.ts'
+import { showWhile } from '../status-line.ts'
 import type { Column } from '../table.ts'
 import { exportServer, importServer, moveServer, recoverServer } from './server-transfers.ts'
 
@@ -176,7 +177,10 @@ export const serversNoun: Noun = {
       access: 'api',
       async run({ session: { context }, connect, server, print }) {
         const client = await connect()
-        const deleted = await client.call('servers.delete', { params: { serverId: await server() } })
+        const params = { serverId: await server() }
+        const deleted = await showWhile(context.stderr, `delete ${params.serverId}`, () =>
+          client.call('servers.delete', { params }),
+        )
         const { USED_SERVERS } = await import('../directory-choices.ts')
         const wasChosen = USED_SERVERS.forget(context, client.baseUrl, deleted.id)
         const rest = wasChosen ? ' "berth use" had chosen it here, and means none now.' : ''

@@ -10,6 +10,7 @@ import type { Named } from '../names.ts'
 import { flag } from '../options.ts'
 import { formatBytes, printable } from '../output.ts'
 import { isInteractive } from '../process-context.ts'
+import { showWhile } from '../status-line.ts'
 import type { Column } from '../table.ts'
 
 type Snapshot = ResponseOf<'control.snapshots.list'>['snapshots'][number]
@@ -125,10 +126,13 @@ export const reset = action({
       ? 'The state before the last reset takes the place of the state; what there is now is saved as a snapshot first.'
       : `All servers with their files, projects, tasks, keys and other accounts of this instance are removed${noUndo ? ', without an undo' : ''}.`,
   async run(invocation) {
-    const { options, connect, print } = invocation
+    const { session, options, connect, print } = invocation
     const client = await connect()
     if (options.undo) return restore(invocation, await lastUndo(client), false)
-    return print(await resetState(client, options.noUndo !== true), (result) => resetText(result))
+    const reset = await showWhile(session.context.stderr, 'reset the instance', () =>
+      resetState(client, options.noUndo !== true),
+    )
+    return print(reset, (result) => resetText(result))
   },
 })
 
@@ -176,7 +180,9 @@ async function restore(invocation: RestoreInvocation, name: string, noUndo: bool
   const { connect, print, session, options } = invocation
   const client = await connect()
   const call = (undo: boolean): Promise<ResponseOf<'control.snapshots.restore'>> =>
-    client.call('control.snapshots.restore', { params: { name }, body: undo ? { undo } : {} })
+    showWhile(session.context.stderr, `restore ${printable(name)}`, () =>
+      client.call('control.snapshots.restore', { params: { name }, body: undo ? { undo } : {} }),
+    )
   const isAnswered = 'yes' in options && options.yes === true
   const restored = await call(!noUndo && (await isKept(client))).catch(async (error: unknown) => {
     const refusal = withoutUndo(error, `berth snapshot restore ${shellQuote([name])} --no-undo`)

@@ -3,6 +3,7 @@ import type { Client } from '../client.ts'
 import { action, call, jsonLines, type Noun, rows } from '../command.ts'
 import type { Named } from '../names.ts'
 import { flag, textOption, wholeNumber } from '../options.ts'
+import { showWhile } from '../status-line.ts'
 import { findTask, listTasks } from '../tasks/find.ts'
 import { answerHint, goalSummary, nextStepsText, TASK_COLUMNS, taskText } from '../tasks/show.ts'
 
@@ -124,10 +125,12 @@ ${CODES}
       description: 'end what the agent does; what it has changed stays',
       access: 'api',
       options: { server },
-      async run({ args: [id], options, connect, idOf, print }) {
+      async run({ session: { context }, args: [id], options, connect, idOf, print }) {
         const client = await connect()
         const { id: taskId, serverId } = await findTask(client, id, await idOf('SERVER', options.server))
-        const response = await client.call('tasks.cancel', { params: { serverId, taskId } })
+        const response = await showWhile(context.stderr, `cancel ${taskId}`, () =>
+          client.call('tasks.cancel', { params: { serverId, taskId } }),
+        )
         await print(response, () => `Cancelled ${taskId}.\n`)
       },
     }),

@@ -4,6 +4,7 @@ import { untilInterrupted } from '../interrupt.ts'
 import { flag, wholeNumber } from '../options.ts'
 import { formatBytes, paint } from '../output.ts'
 import type { OutputStream } from '../process-context.ts'
+import { showWhile } from '../status-line.ts'
 import { type Column, table } from '../table.ts'
 
 /** Returns what is measured as a text, and a dash of a server that cannot be reached. */
@@ -87,9 +88,14 @@ Examples:
   berth usage -f                               a line for each measurement
   berth usage -f --json | jq .memory_bytes     for programs, one line each
 `,
-      async run({ options, connect, print }) {
+      async run({ session: { context }, options, connect, print }) {
         const client = await connect()
-        if (!options.follow) return print(await client.call('usage.servers'), rows('servers', COLUMNS, NONE))
+        if (!options.follow) {
+          const measured = await showWhile(context.stderr, 'measure all servers', () =>
+            client.call('usage.servers'),
+          )
+          return print(measured, rows('servers', COLUMNS, NONE))
+        }
         return untilInterrupted(async (signal) => {
           for await (const { data } of client.stream('usage.servers', { signal }))
             if (data.type === 'usage' && data.value !== null)

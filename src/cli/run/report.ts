@@ -221,7 +221,7 @@ export class RunReport {
 async function examined(context: ProcessContext, selected: SelectedDriver | null): Promise<object> {
   try {
     const { examine } = await import('../doctor.ts')
-    return await examine({}, context, 'run', selected)
+    return await examine({}, context, { purpose: 'run', selected })
   } catch (error) {
     return { error: messageOf(error) }
   }

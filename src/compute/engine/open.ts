@@ -40,8 +40,13 @@ export interface ReachableEngine {
   /**
    * Tries what only servers of a driver show of the engine, and removes them. Missing where `probe` shows all. Throws
    * `ComputeError` if they do not start.
+   *
+   * @param onStep called before each step, with what is done, for a person
    */
-  readonly examine?: (driver: EngineDriver) => Promise<readonly EngineFinding[]>
+  readonly examine?: (
+    driver: EngineDriver,
+    onStep: (step: string) => void,
+  ) => Promise<readonly EngineFinding[]>
 }
 
 /** An engine with the driver of servers on it. */

@@ -28,9 +28,9 @@ export async function openKubernetes({
   })
   return {
     ...{ engine, name: `Kubernetes at ${access.server}`, isLocal: false },
-    examine: async (driver) => {
+    examine: async (driver, onStep) => {
       const { tryCluster } = await import('./trial.ts')
-      return tryCluster(engine, driver)
+      return tryCluster(engine, driver, onStep)
     },
   }
 }

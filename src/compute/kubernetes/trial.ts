@@ -43,8 +43,16 @@ const reached = await Promise.all(process.argv.slice(1).map((address) => new Pro
 console.log(JSON.stringify(reached))
 process.exit()`
 
-/** Starts two servers, tries what they get and reach, and removes them. Throws `ComputeError` if they do not start. */
-export async function tryCluster(engine: KubernetesEngine, driver: EngineDriver): Promise<EngineFinding[]> {
+/**
+ * Starts two servers, tries what they get and reach, and removes them. Throws `ComputeError` if they do not start.
+ *
+ * @param onStep called before each step, with what is done, for a person
+ */
+export async function tryCluster(
+  engine: KubernetesEngine,
+  driver: EngineDriver,
+  onStep: (step: string) => void,
+): Promise<EngineFinding[]> {
   const { client, namespace } = engine
   await using servers = new AsyncDisposableStack()
   const start = async (id: string): Promise<Sandbox> => {
@@ -52,6 +60,7 @@ export async function tryCluster(engine: KubernetesEngine, driver: EngineDriver)
     servers.defer(() => driver.destroy(handle))
     return driver.start(id, handle, LIMITS)
   }
+  onStep('start two servers in the cluster')
   const called = await start(CALLED)
   const caller = await start(CALLER)
   const { items } = await client.list<Pod>(`/api/v1/namespaces/${namespace}/pods${ownedBy(driver.owner)}`)
@@ -62,11 +71,12 @@ export async function tryCluster(engine: KubernetesEngine, driver: EngineDriver)
   const port = await outputOf(called, `${listener} >port & until [ -s port ]; do sleep 0.1; done; cat port`)
   const isCalled = async (): Promise<boolean> =>
     (await connections(caller, [`${inUrl(address)}:${port.trim()}`])).includes(true)
-  return [
-    volumes(engine.accessMode),
-    await reach(client, new Set(items.flatMap(({ status }) => status.hostIP ?? [])), caller),
-    await policies(engine, driver.owner, isCalled),
-  ]
+  onStep('try what servers of the cluster reach')
+  const reached = await reach(client, new Set(items.flatMap(({ status }) => status.hostIP ?? [])), caller)
+  onStep('try whether the cluster enforces policies')
+  const enforced = await policies(engine, driver.owner, isCalled)
+  onStep('remove the servers from the cluster')
+  return [volumes(engine.accessMode), reached, enforced]
 }
 
 function volumes(mode: AccessMode): EngineFinding {
