@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { API_OPERATION_IDS } from '../../../src/contract/operations.ts'
 import { berthForTests } from '../../support/berth.ts'
 import { until } from '../../support/processes.ts'
@@ -169,4 +171,19 @@ describe.each(Object.entries(CLIENTS))('%s', (_, kind) => {
     const error = await mcp.client.getPrompt({ name: 'run_task' }).catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ code: -32602, message: expect.stringContaining('"goal"') })
   })
+})
+
+test('the program of docs/mcp.md prints the servers, also when they are many', async () => {
+  const root = join(import.meta.dir, '../../..')
+  const page = readFileSync(join(root, 'docs/mcp.md'), 'utf8')
+  const program = /```js\n(.*?)```/s.exec(page)?.[1]?.replace('structuredContent.servers', '$&.length')
+  for (let n = 0; n < 6; n += 1)
+    await berth.call('POST', '/servers', { task: 'a label of many words '.repeat(15) })
+  const { mcp_url: url, api_key: key } = berth.info
+  const child = Bun.spawn([process.execPath, 'run', '-'], {
+    cwd: root,
+    env: { PATH: process.env.PATH, BERTH_MCP_URL: url, BERTH_API_KEY: key },
+    stdio: [Buffer.from(program ?? ''), 'pipe', 'inherit'],
+  })
+  expect(Number(await child.stdout.text())).toBeGreaterThanOrEqual(6)
 })
