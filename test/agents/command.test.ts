@@ -316,12 +316,17 @@ describe('what is printed', () => {
   }, 120_000)
 
   test('that is laborious to draw can be called off at any moment', async () => {
-    const flood = `yes "$(printf '\\033[40T%.0s' $(seq 500))"`
+    const flood = `rm -f flood; yes "$(printf '\\033[40T%.0s' $(seq 500))" | tee flood`
     const work = server.begin(agentWith(flood), '')
+    // So much takes seconds to draw, for which nothing waits that is called off.
+    await until('the flood', async () => ((await server.workspace.stat('flood'))?.size ?? 0) > 100_000)
     // Timers and other calls get their turns meanwhile.
     for (let turn = 0; turn < 10; turn += 1) await Bun.sleep(1)
+    const begun = process.cpuUsage()
     work.abort(new Error('called off'))
     await expect(work.done).rejects.toThrow('called off')
+    const { user } = process.cpuUsage(begun)
+    expect(user).toBeLessThan(500_000)
     expect(await server.bench.commands()).toEqual([])
   })
 

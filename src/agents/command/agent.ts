@@ -89,11 +89,16 @@ class CommandRun {
       },
     })
     this.#terminal = terminal
-    using _abort = onAbort(signal, () => terminal.cancel(GRACE_MS))
+    using _abort = onAbort(signal, () => {
+      // Nobody gets what it prints from now on, and to draw what waits would hold up the end for seconds.
+      lines.close()
+      terminal.cancel(GRACE_MS)
+    })
     this.#budget.run()
     try {
       const { exitCode } = await terminal.exit
       this.#terminal = null
+      signal.throwIfAborted()
       await lines.end()
       signal.throwIfAborted()
       if (this.#fault !== null) throw this.#fault.error
