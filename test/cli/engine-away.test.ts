@@ -53,3 +53,19 @@ test('a command that waits says on a terminal what for, and doctor what it tries
     expect((await piped).stderr).not.toContain('…')
   }
 }, 60_000)
+
+test('a server whose engine this berth does not use is shown as unreachable, and why', async () => {
+  using here = temporaryFolder()
+  const socket = join(here.path, 'engine.sock')
+  using _engine = new SimulatedEngine(socket)
+  const cwd = here.path
+  let id = ''
+  {
+    await using first = await serve(['--compute', 'docker', '--engine', `unix://${socket}`], { cwd })
+    id = await first.server()
+    expect((await first.run(['servers', 'get', id])).stdout).toMatch(/Status +running\n/)
+  }
+  await using second = await serve(['--isolation', 'none'], { cwd })
+  const { stdout } = await second.run(['servers', 'get', id])
+  expect(stdout).toMatch(/Status +unreachable: .*berth servers move/)
+}, 60_000)

@@ -64,11 +64,17 @@ async function usesOf(client: Client): Promise<Map<string, Omit<ListedServer, ke
   )
 }
 
-const serverFacts = ({ server }: { server: Server }): [string, string][] => [
+const serverFacts = ({
+  server,
+  unreachable = null,
+}: {
+  server: Server
+  unreachable?: string | null
+}): [string, string][] => [
   ['ID', server.id],
   ['Label', server.task],
   ['Tier', server.tier],
-  ['Status', server.status],
+  ['Status', unreachable === null ? server.status : `unreachable: ${printable(unreachable)}`],
   ['Region', server.region],
   ['Credits', server.creditsUsed.toFixed(2)],
   ['Storage', storage(server.storageUsedGb)],
@@ -134,7 +140,11 @@ export const serversNoun: Noun = {
       usage: 'get [SERVER]',
       description: 'show one server',
       request: async (_, __, { server }) => ({ params: { serverId: await server() } }),
-      show: factSheet(serverFacts),
+      async show({ server }, context) {
+        const params = { serverId: server.id }
+        const { cause } = await (await context.connect()).call('servers.compute', { params })
+        return factSheet(serverFacts)({ server, unreachable: cause }, context)
+      },
     }),
     call('servers.compute', {
       usage: 'compute [SERVER]',

@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks'
 import type { ServerUsage } from '../../resources/usage/model.ts'
 import { useDashboard } from '../dashboard.ts'
 import type { Server } from '../store/store.ts'
+import { State } from './state.tsx'
 import { bytesText } from './text.ts'
 
 /** Follows the usage of a server, or of all, while the component is shown. */
@@ -14,6 +15,17 @@ export function useUsage(serverId?: string): ReadonlyMap<string, ServerUsage> {
 /** Returns an amount of credits with two decimals: `1.25`. */
 export const formatCredits = (credits: number): string =>
   credits > 0 && credits < 0.01 ? '< 0.01' : credits.toFixed(2)
+
+/** The state of a server: unreachable while it cannot be measured, with the cause on hover. */
+export function ServerState({ status, usage }: { status: Server['status']; usage: ServerUsage | undefined }) {
+  const cause = status === 'sleeping' ? null : (usage?.unreachable ?? null)
+  if (cause === null) return <State of={status} />
+  return (
+    <span title={cause}>
+      <State of="unreachable" look="bad" />
+    </span>
+  )
+}
 
 /** Properties of the bars. */
 interface UsageMetersProps {

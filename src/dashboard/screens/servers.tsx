@@ -8,9 +8,8 @@ import { TextField } from '../components/field.tsx'
 import { Search } from '../components/filters.tsx'
 import { CommandLines, shellQuoted } from '../components/http.tsx'
 import { Empty, Loaded, ScreenPage } from '../components/page.tsx'
-import { State } from '../components/state.tsx'
 import { Time } from '../components/time.tsx'
-import { formatCredits, UsageMeters, useUsage } from '../components/usage-meters.tsx'
+import { formatCredits, ServerState, UsageMeters, useUsage } from '../components/usage-meters.tsx'
 import { VirtualList } from '../components/virtual-list.tsx'
 import { useDashboard } from '../dashboard.ts'
 import type { Server } from '../store/store.ts'
@@ -84,13 +83,7 @@ function ServerRow({ server, usage }: { server: Server; usage: ServerUsage | und
         <Id id={id} isShown={task === ''} />
       </span>
       <span class="cell">
-        {usage?.unreachable && status !== 'sleeping' ? (
-          <span title={usage.unreachable}>
-            <State of="unreachable" look="bad" />
-          </span>
-        ) : (
-          <State of={status} />
-        )}
+        <ServerState status={status} usage={usage} />
       </span>
       <span class="cell quiet">{tier}</span>
       <span class="cell">

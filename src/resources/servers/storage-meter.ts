@@ -191,10 +191,11 @@ export class StorageMeter {
     this.#due.delete(serverId)
   }
 
-  #measureQuietly(server: MeasuredServer): Promise<void> {
-    return this.measure(server).then(
-      () => {},
-      (error) => this.#logger.warn('a workspace could not be measured', { serverId: server.id, error }),
-    )
+  async #measureQuietly(server: MeasuredServer): Promise<void> {
+    try {
+      await this.measure(server)
+    } catch (error) {
+      this.#logger.warn('a workspace could not be measured', { serverId: server.id, error })
+    }
   }
 }

@@ -8,10 +8,9 @@ import { GoalDialog, GoalList } from '../../components/goals.tsx'
 import { CommandLines, shellQuoted } from '../../components/http.tsx'
 import { HoldButton } from '../../components/live-list.tsx'
 import { Empty, Failure, Loaded, Loading, ScreenPage, Tabs } from '../../components/page.tsx'
-import { State } from '../../components/state.tsx'
 import { bytesText, goalTitle } from '../../components/text.ts'
 import { Time } from '../../components/time.tsx'
-import { formatCredits, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
+import { formatCredits, ServerState, UsageMeters, useUsage } from '../../components/usage-meters.tsx'
 import { VirtualList } from '../../components/virtual-list.tsx'
 import { useDashboard } from '../../dashboard.ts'
 import type { ScreenProps } from '../../router.ts'
@@ -84,6 +83,7 @@ function ServerUsage({ server }: { server: Server }) {
 export default function ServerScreen({ params }: ScreenProps) {
   const { store, router, context } = useDashboard()
   const { serverId = '', tab = '' } = params
+  const usage = useUsage(serverId).get(serverId)
   const servers = store.servers.open()
   const server = servers.get(serverId)
   const state = servers.state.value
@@ -111,7 +111,7 @@ export default function ServerScreen({ params }: ScreenProps) {
       above={<a href="/dashboard/servers">Servers</a>}
       beside={
         <>
-          <State of={server.status} />
+          <ServerState status={server.status} usage={usage} />
           <Id id={server.id} isShown={server.task === ''} />
         </>
       }
