@@ -359,6 +359,8 @@ export interface RefusedDestination {
   readonly reason: string
   /** What a person can do about it, in sentences. */
   readonly remedy: string
+  /** True if berth let it pass, and the connection failed. Only of programs that use berth's proxy: the others see why. */
+  readonly failed?: true
 }
 
 /** Disturbs what passes between a server and the outside. */
@@ -394,7 +396,7 @@ export interface OutboundControl {
   readonly refused: readonly RefusedDestination[]
 
   /**
-   * Calls `listener` for each refused destination, at most ten times a second for each and 200 times a second.
+   * Calls `listener` for each refused destination, and for each whose connection failed by the proxy, at most ten times a second for each and 200 times a second.
    *
    * @returns a function that unsubscribes
    */
@@ -447,9 +449,9 @@ export class RefusalCollector implements Disposable {
   }
 }
 
-/** Returns a refusal as a sentence for a person, with its remedy. */
-export const describeRefusal = ({ destination, reason, remedy }: RefusedDestination): string =>
-  `berth refused the server's connection to ${destination}: ${reason}. ${remedy}`
+/** Returns a refusal or a failure as a sentence for a person, with its remedy. */
+export const describeRefusal = ({ destination, reason, remedy, failed }: RefusedDestination): string =>
+  `${failed ? 'berth could not open' : 'berth refused'} the server's connection to ${destination}: ${reason}. ${remedy}`
 
 /** The variables by which the settings of package managers in a sandbox find the registries. Without them these settings are not used. */
 export const PACKAGE_VARIABLES = {

@@ -88,9 +88,18 @@ export const ExecStreamQuery = t.Object(
   { additionalProperties: true },
 )
 
-/** A connection that berth refused. */
+/** A connection that berth refused, or that failed by its proxy. */
 export const RefusedConnection = t.Object(
-  { destination: t.String(), reason: t.String(), remedy: t.String({ description: 'What would allow it.' }) },
+  {
+    destination: t.String(),
+    reason: t.String(),
+    remedy: t.String({ description: 'What would allow it, or what else helps.' }),
+    failed: t.Optional(
+      t.Literal(true, {
+        description: 'Berth let it pass, and it failed. Only there if so, and on an engine.',
+      }),
+    ),
+  },
   { $id: 'RefusedConnection', additionalProperties: true },
 )
 
@@ -117,7 +126,7 @@ export const ExecResult = t.Object(
     refused: t.Optional(
       t.Array(RefusedConnection, {
         description:
-          'Connections of the server that berth refused meanwhile, each with what would allow it; missing if there were none.',
+          'Connections of the server that berth refused meanwhile, and those that failed by its proxy, each with what helps; missing if there were none.',
       }),
     ),
   },

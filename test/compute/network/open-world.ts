@@ -1,5 +1,6 @@
 import { expect } from 'bun:test'
 import { join } from 'node:path'
+import type { RefusedDestination } from '../../../src/compute/sandbox.ts'
 import type { Step } from './world.ts'
 
 const NEEDED = ['unshare', 'nsenter', 'ip', 'nft', 'curl', 'mount']
@@ -81,8 +82,8 @@ export class World {
     )
   }
 
-  async refused(): Promise<{ told: { destination: string; remedy: string }[] }> {
-    return (await this.step({ do: 'refused' })) as { told: { destination: string; remedy: string }[] }
+  async refused(): Promise<Record<'told' | 'kept', RefusedDestination[]>> {
+    return (await this.step({ do: 'refused' })) as Awaited<ReturnType<typeof this.refused>>
   }
 
   async end(): Promise<void> {

@@ -267,6 +267,23 @@ describe.skipIf(!hasWorlds)('outbound by proxy', () => {
     ] as const) {
       expect(await world.run(`curl -sS -m 15 ${url}`), url).toContain(cause)
     }
+    // curl shows a number alone if it asks for a tunnel, so that is reported beside what is refused.
+    const { told, kept } = await world.refused()
+    const failures = [
+      ['none.test.example:80', 'There is no host with the name none.test.example', 'Check its spelling.'],
+      [
+        '93.184.216.53:81',
+        '93.184.216.53:81 refuses the connection: nothing listens there',
+        'Start a service there, or use another port.',
+      ],
+    ] as const
+    for (const [destination, reason, remedy] of failures)
+      expect(told).toContainEqual({ destination, reason, remedy, failed: true })
+    expect(kept.map(({ destination }) => destination)).toEqual([
+      '10.0.0.5:80',
+      'inner.test.example (10.0.0.5):80',
+      '127.0.0.1:5432',
+    ])
     const tunnel = "curl -sv -m 15 --proxytunnel http://93.184.216.53:81/ | grep '^< HTTP'"
     expect(await world.run(tunnel)).toContain('502 93.184.216.53:81 refuses the connection')
     await world.step({ do: 'configure', file: 'resolv.conf', text: 'nameserver 127.0.0.9\n' })

@@ -37,8 +37,10 @@ export class Refusals implements Pick<OutboundControl, 'refused' | 'subscribe'> 
     this.#refused.clear()
   }
 
-  /** Notes a destination as the newest one. */
+  /** Notes a destination as the newest one; those that failed are reported alone. */
   protected note(refused: RefusedDestination): void {
+    for (const listener of this.#listeners) listener(refused)
+    if (refused.failed) return
     const { destination } = refused
     this.#refused.delete(destination)
     this.#refused.set(destination, refused)
@@ -46,6 +48,5 @@ export class Refusals implements Pick<OutboundControl, 'refused' | 'subscribe'> 
     if (this.#refused.size > MOST_REFUSED && oldest !== undefined) this.#refused.delete(oldest)
     if (this.#logged.admits(destination))
       this.#logger.warn('a server may not reach this', { serverId: this.#serverId, ...refused })
-    for (const listener of this.#listeners) listener(refused)
   }
 }

@@ -230,8 +230,8 @@ export class RelayedOutbound extends Refusals implements OutboundControl {
       else confirmed?.reject(new Error(message.error))
       return
     }
-    const { destination, reason, remedy } = message
-    this.note({ destination, reason, remedy })
+    const { kind: _, server: __, ...refused } = message
+    this.note(refused)
   }
 
   /** The relay has ended. */

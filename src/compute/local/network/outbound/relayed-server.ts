@@ -279,7 +279,9 @@ export class RelayedServer {
       const place = describe(destination)
       const { connectCalls } = this.#commons
       const { status, sentences } = await explainConnectFailure(place, destination, tookMs, connectCalls)
-      if (!tunnel.closed) fail(status, sentences)
+      if (tunnel.closed) return
+      this.#failed(place, sentences)
+      fail(status, sentences)
     }
     let attempts = 0
     /** The last attempt that failed. */
@@ -344,9 +346,17 @@ export class RelayedServer {
       if (refusal !== null) return `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`
       return `A network fault keeps the name ${host} from being looked up. ${this.#liftRemedy}`
     }
-    const addresses = await this.#names.resolve(host, { search: true })
-    if (addresses.length === 0) return `There is no host with the name ${host}. Check its spelling.`
-    return addresses.map((address) => ({ address, port, names: [host] }))
+    const addresses = await this.#names
+      .resolve(host, { search: true })
+      .catch((error: unknown) => explainLookUpFailure(host, error))
+    if (typeof addresses !== 'string' && addresses.length > 0)
+      return addresses.map((address) => ({ address, port, names: [host] }))
+    const why =
+      typeof addresses === 'string'
+        ? addresses
+        : `There is no host with the name ${host}. Check its spelling.`
+    this.#failed(`${host}:${port}`, why)
+    return why
   }
 
   async #answer(query: Uint8Array, stream: boolean): Promise<Uint8Array | null> {
@@ -386,6 +396,12 @@ export class RelayedServer {
 
   get #liftRemedy(): string {
     return `End it with "berth faults lift ${this.#serverId} network".`
+  }
+
+  /** Reports a connection that failed: curl and git show the number of the proxy's response alone. */
+  #failed(destination: string, sentences: string): void {
+    const [, reason = sentences, remedy = ''] = /^(.*?)\. ([A-Z].*)$/s.exec(sentences) ?? []
+    if (this.#reports.admits(destination)) this.#report({ destination, reason, remedy, failed: true })
   }
 
   #refused(destination: string, refusal: OutboundRefusal): void {
@@ -493,14 +509,11 @@ function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyAc
     const { host, port, head } = request
     if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
     if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
-    void lookUp(host, port).then(
-      (destinations) => {
-        if (tunnel.closed) return
-        if (typeof destinations === 'string') refuse(502, destinations)
-        else connect(destinations, head)
-      },
-      (error) => refuse(502, explainLookUpFailure(host, error)),
-    )
+    void lookUp(host, port).then((destinations) => {
+      if (tunnel.closed) return
+      if (typeof destinations === 'string') refuse(502, destinations)
+      else connect(destinations, head)
+    })
   }
 }
 
