@@ -16,6 +16,9 @@ const PLACES: Readonly<Record<number, { readonly offset: number; readonly length
   [process.platform === 'darwin' ? 30 : 10]: { offset: 8, length: 16 },
 }
 
+/** Milliseconds for which the addresses are kept. */
+const KEPT_MS = 100
+
 /** Returns the addresses of all interfaces of this machine in their usual notation, IPv6 ones without a zone. */
 export type InterfaceAddresses = () => readonly string[]
 
@@ -23,6 +26,9 @@ export type InterfaceAddresses = () => readonly string[]
  * Returns a function that reads the addresses of this machine, and loads the C library at its first call.
  * `os.networkInterfaces` leaves out interfaces that are down or have no carrier, such as a bridge without containers and a
  * cable that is pulled out, but the kernel goes on taking connections to their addresses.
+ *
+ * Reading them takes up to a third of a millisecond, so they are kept for a moment: a server can ask to connect to very many
+ * addresses.
  *
  * The function throws an `Error` if the kernel does not tell them.
  */
@@ -33,7 +39,16 @@ export function interfaceAddressesReader(): InterfaceAddresses {
       freeifaddrs: { args: ['ptr'], returns: 'void' },
     }),
   )
-  return () => readAddresses(calls())
+  let addresses: readonly string[] = []
+  let end = 0
+  return () => {
+    const now = performance.now()
+    if (now >= end) {
+      addresses = readAddresses(calls())
+      end = now + KEPT_MS
+    }
+    return addresses
+  }
 }
 
 /** The calls of getifaddrs(3). */

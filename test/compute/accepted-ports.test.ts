@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import type { AcceptAtPort, AnsweringPorts } from '../../src/compute/compute.ts'
 import { OutboundProxy } from '../../src/compute/local/network/outbound/proxy.ts'
@@ -210,6 +211,25 @@ describe('a port of berth inside a server that is reached by calls', () => {
       const download = `timeout 0.3 curl -s -o /dev/null -x http://127.0.0.1:${port} http://${target}/`
       await run(sandbox, `${Array(6).fill(download).join(' & ')}; wait`)
       await until(() => open.size === 0, 'the connection to end')
+    })
+
+    test('ends the connection outside when a program that had ended its side breaks it off', async () => {
+      const program = `const s = await Bun.connect({ hostname: "127.0.0.1", port: ${port}, allowHalfOpen: true,
+        socket: { data() {}, open(s) { s.write("CONNECT ${target} HTTP/1.1\\r\\n\\r\\n"); s.shutdown() } } })
+        while (!(await Bun.file("go").exists())) await Bun.sleep(20)
+        s.terminate(); process.exit()`
+      const ended = Promise.withResolvers<void>()
+      world = { end: () => ended.resolve() }
+      const broken = run(sandbox, `bun -e '${program}'`)
+      await ended.promise
+      expect(open.size).toBe(1)
+      const descriptors = (): number => readdirSync('/proc/self/fd').length
+      const before = descriptors()
+      await run(sandbox, 'touch go')
+      // Its end was said before, so the world does not see that it is closed now.
+      await until(() => descriptors() < before, 'the connection to be closed')
+      for (const socket of open) socket.terminate()
+      await broken
     })
 
     test('refuses what the rules do not allow, and cuts what they no longer do', async () => {

@@ -29,21 +29,17 @@ export class CalledConnection implements ProgramSocket {
   readonly remoteAddress = '127.0.0.1'
   readonly #call: ClientCall
   readonly #handlers: AcceptedConnection
-  /** Settles when berth has sent its last bytes, or the program takes none. */
-  readonly #ended = Promise.withResolvers<void>()
   #paused: PromiseWithResolvers<void> | null = null
   #isDraining = false
 
   constructor(call: ClientCall, handlers: AcceptedConnection) {
     this.#call = call
     this.#handlers = handlers
-    this.#ended.promise.catch(() => {})
   }
 
   write(bytes: Uint8Array, offset = 0, length = bytes.length - offset): number {
     const written = this.#call.stream.write(bytes, offset, length)
-    if (written < 0) this.#ended.reject(new Error('The program is gone.'))
-    else if (written < length) void this.#drain()
+    if (written >= 0 && written < length) void this.#drain()
     return written
   }
 
@@ -58,7 +54,6 @@ export class CalledConnection implements ProgramSocket {
 
   end(): void {
     this.#call.stream.end()
-    this.#ended.resolve()
   }
 
   shutdown(): void {
@@ -67,7 +62,6 @@ export class CalledConnection implements ProgramSocket {
 
   terminate(): void {
     this.#call.drop()
-    this.#ended.resolve()
     this.resume()
   }
 
@@ -81,7 +75,7 @@ export class CalledConnection implements ProgramSocket {
       }
       if (this.#handlers.ended !== undefined) {
         this.#handlers.ended()
-        await this.#ended.promise
+        await stream.untilEnded()
       }
     } catch {
       // The call broke off, which is a reset and no end.

@@ -1,3 +1,4 @@
+import { KEEP_ALIVE_MS } from '../local/network/project-ports.ts'
 import type { ServedCall } from './call-stream.ts'
 import { ServiceError, SocketJoin } from './socket-join.ts'
 
@@ -70,6 +71,7 @@ class AcceptingPorts {
 
   #accept(socket: Bun.Socket<Accepted>): void {
     socket.data = { join: null }
+    socket.setKeepAlive(true, KEEP_ALIVE_MS)
     // Nothing is read before there is somewhere to write it.
     socket.pause()
     const taker = this.#takers.shift()

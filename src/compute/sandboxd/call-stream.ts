@@ -73,6 +73,14 @@ export class CallStream {
     this.#changed()
   }
 
+  /** Resolves when this side has ended its stream. Throws if the call fails before. */
+  async untilEnded(): Promise<void> {
+    while (!this.#ended) {
+      if (this.#failure !== null) throw this.#failure
+      await this.#change()
+    }
+  }
+
   /** Resolves to the next bytes, null at the end. Throws if the call fails. */
   async read(): Promise<Uint8Array | null> {
     for (;;) {

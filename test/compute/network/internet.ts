@@ -15,6 +15,9 @@ export const NAME_SERVER = '93.184.216.53'
 /** An address that drops what it is sent. */
 export const SILENT = '2606:4700::dead'
 
+/** Such addresses of one name, as many as a response over UDP has room for. */
+export const SILENT_HOSTS = Array.from({ length: 12 }, (_, n) => `2606:4700::dead:${n + 1}`)
+
 /** What names resolve to. */
 export const NAMES: Readonly<Record<string, readonly string[]>> = {
   'example.test.example': ['93.184.216.34'],
@@ -22,6 +25,7 @@ export const NAMES: Readonly<Record<string, readonly string[]>> = {
   'inner.test.example': ['10.0.0.5'],
   'both.test.example': ['93.184.216.34', '2606:4700::34'],
   'silent.test.example': ['93.184.216.35', SILENT],
+  'silence.test.example': SILENT_HOSTS,
   'mixed.test.example': ['10.0.0.5', '169.254.169.254', '93.184.216.34'],
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { RefusedDestination } from '../../../src/compute/sandbox.ts'
 import type { Step } from './world.ts'
 
-const NEEDED = ['unshare', 'nsenter', 'ip', 'nft', 'curl', 'mount']
+const NEEDED = ['unshare', 'nsenter', 'ip', 'nft', 'curl', 'mount', 'ss']
 const UNSHARE = ['unshare', '--user', '--map-root-user', '--net', '--mount', '--kill-child']
 
 /** Whether a world can be made here: programs, user namespaces and nf_tables. */
@@ -24,18 +24,24 @@ export async function endWorlds(): Promise<void> {
   for (const world of worlds.splice(0)) await world.end()
 }
 
-/** Opens a world; see world.ts. `endWorlds` ends it. */
-export async function openWorld(): Promise<World> {
-  const child = Bun.spawn([...UNSHARE, process.execPath, join(import.meta.dir, 'world.ts')], {
+/**
+ * Opens a world; see world.ts. `endWorlds` ends it.
+ *
+ * @param openFiles how many descriptors berth's process may have; as many as this one if it is left out
+ */
+export async function openWorld(openFiles?: number): Promise<World> {
+  const limited = openFiles === undefined ? [] : ['sh', '-c', `ulimit -n ${openFiles}; exec "$@"`, 'sh']
+  const world = join(import.meta.dir, 'world.ts')
+  const child = Bun.spawn([...UNSHARE, ...limited, process.execPath, world], {
     env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'inherit',
   })
-  const world = new World(child)
-  worlds.push(world)
-  expect(await world.line()).toBe('ready')
-  return world
+  const opened = new World(child)
+  worlds.push(opened)
+  expect(await opened.line()).toBe('ready')
+  return opened
 }
 
 /** A world that `world.ts` made. */

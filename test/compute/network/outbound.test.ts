@@ -228,6 +228,52 @@ describe.skipIf(!hasWorlds)('what a server can have the relay keep', () => {
     120_000,
   )
 
+  // With so many, a server may have 15 connections, of two descriptors each.
+  const OPEN_FILES = 240
+  const MOST = 30
+
+  test.each([
+    ['connections to addresses that are silent, when it has given them up', '[2606:4700::dead]', 0.2],
+    ['connections to all addresses of a name, each beside the ones before', 'silence.test.example', 4],
+  ])(
+    'are no more %s',
+    async (_, host, seconds) => {
+      const world = await openWorld(OPEN_FILES)
+      await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+      // The first one loads what all need.
+      expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+      const before = Number(await world.step({ do: 'count descriptors' }))
+      const get = `curl -s -m ${seconds} --proxytunnel http://${host}/`
+      await world.step({ do: 'begin', command: `for n in $(seq 60); do ${get} & sleep 0.01; done; wait` })
+      expect(await world.step({ do: 'count descriptors' })).toBeWithin(before + 5, before + MOST + 5)
+    },
+    120_000,
+  )
+
+  test('is no connection that was refused while the program was sending', async () => {
+    const world = await openWorld(OPEN_FILES)
+    await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+    const post = 'head -c 3000000 /dev/zero | curl -s -m 5 -o /dev/null --data-binary @- http://10.0.0.5/'
+    await world.run(`for n in $(seq 40); do ${post}; done`)
+    expect(await world.get('http://93.184.216.34/')).toBe('93.184.216.34')
+  }, 120_000)
+
+  test('is no connection of a program or a host that is gone: the kernel asks them', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
+    const idle = 'exec 3<>/dev/tcp/93.184.216.34/7; sleep 10'
+    await world.step({ do: 'begin', command: `timeout 10 bash -c '${idle}'` })
+    for (const [where, place] of [
+      ['inside', 'sport = :65535'],
+      ['outside', 'dport = :7'],
+    ] as const) {
+      const timers = `until ss -tno state established '${place}' | grep -m 1 keepalive; do sleep 0.05; done`
+      const found =
+        where === 'inside' ? world.run(timers) : world.step({ do: 'run outside', command: timers })
+      expect(await found).toContain('timer:(keepalive,1min')
+    }
+  }, 120_000)
+
   test('is a piece of a message in time that grows with its bytes, however small the pieces are', () => {
     const bytes = crypto.getRandomValues(new Uint8Array(64 * 1024))
     const received = new ReceivedBytes()

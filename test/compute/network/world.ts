@@ -6,14 +6,14 @@
  * It is started by `openWorld` in a user namespace of its own.
  */
 import { dlopen, ptr } from 'bun:ffi'
-import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readQuestion } from '../../../src/compute/local/network/outbound/dns-message.ts'
 import { OutboundRelay } from '../../../src/compute/local/network/outbound/relay.ts'
 import { PROXY_ENVIRONMENT } from '../../../src/compute/local/network/rules.ts'
 import type { NetworkFault, OutboundSettings } from '../../../src/compute/sandbox.ts'
-import { NAME_SERVER, SILENT } from './internet.ts'
+import { NAME_SERVER, SILENT, SILENT_HOSTS } from './internet.ts'
 
 /** A step. */
 export type Step =
@@ -26,6 +26,8 @@ export type Step =
   | { readonly do: 'apply'; readonly settings: OutboundSettings }
   | { readonly do: 'disturb'; readonly fault: NetworkFault | null }
   | { readonly do: 'run'; readonly command: string }
+  /** Runs a command on the machine. */
+  | { readonly do: 'run outside'; readonly command: string }
   | { readonly do: 'begin'; readonly command: string }
   | { readonly do: 'await' }
   | { readonly do: 'refused' }
@@ -37,6 +39,8 @@ export type Step =
   | { readonly do: 'open a mute name server' }
   /** Waits until it was asked for several names, and returns their number. */
   | { readonly do: 'await questions'; readonly names: number }
+  /** Counts the descriptors of berth's process, from now until what was begun has ended, and returns the most. */
+  | { readonly do: 'count descriptors' }
   /** Reads a file of the machine in berth's process; says whether what was begun still runs then. */
   | { readonly do: 'read a file' }
 
@@ -130,7 +134,8 @@ async function main(): Promise<void> {
   must('ip', 'link', 'add', 'idle', 'type', 'veth', 'peer', 'name', 'other')
   must('ip', 'addr', 'add', '93.184.217.1/24', 'dev', 'idle')
   must('ip', 'link', 'set', 'idle', 'up')
-  must('ip', '-6', 'neigh', 'add', SILENT, 'lladdr', '02:00:00:00:00:01', 'dev', 'out', 'nud', 'permanent')
+  for (const silent of [SILENT, ...SILENT_HOSTS])
+    must('ip', '-6', 'neigh', 'add', silent, 'lladdr', '02:00:00:00:00:01', 'dev', 'out', 'nud', 'permanent')
   for (const address of [
     '93.184.216.34/24',
     '93.184.216.35/24',
@@ -218,6 +223,7 @@ async function main(): Promise<void> {
       return null
     }
     if (step.do === 'run') return run(step.command)
+    if (step.do === 'run outside') return Bun.spawnSync(['sh', '-c', step.command]).stdout.toString()
     if (step.do === 'begin') {
       isRunning = true
       begun = run(step.command).finally(() => {
@@ -246,6 +252,14 @@ async function main(): Promise<void> {
     if (step.do === 'await questions') {
       while (asked.size < step.names) await new Promise<void>((resolve) => (onQuestion = resolve))
       return asked.size
+    }
+    if (step.do === 'count descriptors') {
+      let most = readdirSync('/proc/self/fd').length
+      while (isRunning) {
+        await Bun.sleep(20)
+        most = Math.max(most, readdirSync('/proc/self/fd').length)
+      }
+      return most
     }
     if (step.do === 'read a file') {
       await readFile('/mnt/hosts')

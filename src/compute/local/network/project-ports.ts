@@ -14,6 +14,13 @@ export interface AcceptedConnection extends Omit<DialHandlers, 'opened'> {
   ended?(): void
 }
 
+/**
+ * Milliseconds without a byte after which the other end is asked whether it is still there: it may have lost its power. And one
+ * that has said its last byte may have closed the connection, which looks the same until the kernel has forgotten it
+ * (tcp(7), tcp_fin_timeout: 60 seconds).
+ */
+export const KEEP_ALIVE_MS = 70_000
+
 /** A connection of a program of a server. A `Bun.Socket` is one. */
 export interface ProgramSocket extends DialedConnection {
   /** Address of the program. */

@@ -76,7 +76,7 @@ export class OutboundPolicy {
     const listed = this.#patterns.filter((pattern) => matchesPort(pattern, port))
     if (listed.some((pattern) => matchesAddress(pattern, address))) return null
     const place = ip.kind() === 'ipv6' ? `[${ip.toString()}]:${port}` : `${ip.toString()}:${port}`
-    if (this.#own().includes(ip.toString())) {
+    if (this.isOwn(address)) {
       return { reason: 'the address is one of this machine itself', remedy: OWN_REMEDY }
     }
     if (this.mode === 'open') return null
@@ -91,9 +91,14 @@ export class OutboundPolicy {
     }
   }
 
-  /** Reports whether an address is one of this machine's own. */
+  /** Reports whether an address is one of this machine's own, or may be one since the kernel does not tell these now. */
   isOwn(address: string): boolean {
-    return isAddress(address) && this.#own().includes(ipaddr.process(address).toString())
+    if (!isAddress(address)) return false
+    try {
+      return this.#own().includes(ipaddr.process(address).toString())
+    } catch {
+      return true
+    }
   }
 
   #allow(host: string): string {

@@ -4,7 +4,7 @@ import { OncePerPeriod } from '../../../../runtime/once-per-period.ts'
 import { interfaceAddressesReader } from '../../../../system/interface-addresses.ts'
 import { processes } from '../../../../system/processes.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
-import type { AcceptedConnection } from '../project-ports.ts'
+import { type AcceptedConnection, KEEP_ALIVE_MS } from '../project-ports.ts'
 import { explainConnectFailure, explainLookUpFailure, loadConnectCalls } from './connect-failure.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
@@ -84,6 +84,8 @@ export class RelayedServer {
   #disturbance: Disturbance | null = null
   /** Queries under way. */
   #answering = 0
+  /** Rooms of connections that are taken. */
+  #rooms = 0
 
   constructor(
     commons: RelayCommons,
@@ -116,6 +118,7 @@ export class RelayedServer {
           if (connection === null) return
           socket.data = connection
           socket.setNoDelay(true)
+          socket.setKeepAlive(true, KEEP_ALIVE_MS)
           if (purpose === 'machine') this.#toMachine(connection, port)
           else this.#accept(connection, socket.fd)
         },
@@ -224,25 +227,39 @@ export class RelayedServer {
 
   /** Hands a service of this machine into the server. */
   #toMachine({ tunnel }: OutboundConnection, port: number): void {
-    tunnel.dial({ hostname: '127.0.0.1', port }, () => tunnel.dial({ hostname: '::1', port }))
+    void tunnel.dial({ hostname: '127.0.0.1', port }, () => void tunnel.dial({ hostname: '::1', port }))
   }
 
   #begin(socket: TunnelSocket): OutboundConnection | null {
-    const { admit, mostConnections } = this.#commons
-    const release = this.#connections.size < mostConnections ? admit() : null
+    const release = this.#takeRoom()
     if (release === null) {
       socket.terminate()
       return null
     }
-    const tunnel = new OutboundTunnel(socket, this.#waiting, () => {
-      clearTimeout(connection.timer)
-      connection.reader = null
-      this.#connections.delete(connection)
-      release()
+    const tunnel = new OutboundTunnel(socket, this.#waiting, {
+      closed: () => {
+        clearTimeout(connection.timer)
+        connection.reader = null
+        this.#connections.delete(connection)
+      },
+      // What is still on its way to the outside has a descriptor, too.
+      gone: release,
     })
     const connection: OutboundConnection = { tunnel, destination: null, reader: null, timer: undefined }
     this.#connections.add(connection)
     return connection
+  }
+
+  /** Takes the room of a connection, and returns a function that gives it back; null if there is none. */
+  #takeRoom(): (() => void) | null {
+    const { admit, mostConnections } = this.#commons
+    const release = this.#rooms < mostConnections ? admit() : null
+    if (release === null) return null
+    this.#rooms += 1
+    return () => {
+      this.#rooms -= 1
+      release()
+    }
   }
 
   /**
@@ -273,8 +290,9 @@ export class RelayedServer {
       tunnel.respond(proxyResponse(status, why))
       tunnel.end()
     }
+    const failPlainly = (): void => fail(502, 'The connection could not be opened.')
     const failWithCause = async (): Promise<void> => {
-      if (proxied === null || failed === null) return fail(502, 'The connection could not be opened.')
+      if (proxied === null || failed === null) return failPlainly()
       const { destination, tookMs } = failed
       const place = describe(destination)
       const { connectCalls } = this.#commons
@@ -294,7 +312,7 @@ export class RelayedServer {
       if (attempts > 0 && (destination === undefined || disturbance?.blocks)) return
       if (destination === undefined && refusal !== undefined && destinations.length === refusals.length) {
         fail(403, `berth refuses this connection: ${refusal.reason}. ${refusal.remedy}`)
-      } else if (destination === undefined) void failWithCause()
+      } else if (destination === undefined) void failWithCause().catch(failPlainly)
       else if (disturbance?.blocks) fail(502, `A network fault refuses this connection. ${this.#liftRemedy}`)
       else dial(destination, disturbance)
     }
@@ -309,6 +327,13 @@ export class RelayedServer {
       attempts += 1
       const begin = (): void => {
         if (tunnel.closed) return
+        const release = attempts > 1 ? this.#takeRoom() : () => {}
+        if (release === null) {
+          // Where there is no room beside the others, it is the next one once they have failed.
+          attempts -= 1
+          allowed.unshift(destination)
+          return
+        }
         const timer = allowed.length > 0 ? setTimeout(next, ATTEMPT_MS) : undefined
         const begun = performance.now()
         const onFailed = (): void => {
@@ -329,7 +354,8 @@ export class RelayedServer {
         // At berth's own port, a connection of the relay would look like one of this machine's programs. So it takes the
         // way that berth gives servers, which no other port has.
         const unix = this.#policy.isOwn(address) ? this.#socketsOfBerth[port] : undefined
-        tunnel.dial(unix === undefined ? { hostname: address, port } : { unix }, onFailed, onOpen)
+        const target = unix === undefined ? { hostname: address, port } : { unix }
+        void tunnel.dial(target, onFailed, onOpen).then(release)
       }
       if (late === 0) begin()
       else setTimeout(begin, late)

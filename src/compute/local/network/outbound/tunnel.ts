@@ -1,4 +1,4 @@
-import type { ProgramSocket } from '../project-ports.ts'
+import { KEEP_ALIVE_MS, type ProgramSocket } from '../project-ports.ts'
 import type { Disturbance } from './disturbance.ts'
 
 /** One side of a tunnel. */
@@ -15,6 +15,9 @@ const WAITING_LIMIT = 256 * 1024
 
 /** The same, of all connections of a server together. @bound program */
 const SERVER_WAITING_LIMIT = 32 * 2 ** 20
+
+/** Milliseconds in which the outside takes what a program has sent that is gone. @bound program */
+const LINGER_MS = 60_000
 
 /** Counts the bytes that wait in all tunnels of a server. */
 export class WaitingBytes {
@@ -133,6 +136,13 @@ class Flow {
     return this.#waiting.length === 0
   }
 
+  /** Loses what waits and what comes from now on. The source is read, so that its end is seen. */
+  discard(): void {
+    const source = this.#paused ? this.#source : null
+    this.stop()
+    source?.resume()
+  }
+
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -159,6 +169,14 @@ class Flow {
   }
 }
 
+/** Receives the events of a tunnel, each once. */
+interface TunnelEvents {
+  /** It is over, or cut. */
+  closed(): void
+  /** No connection to the outside is on its way any more, either. */
+  gone(): void
+}
+
 /** A connection of a server and the connection to the outside that continues it. */
 export class OutboundTunnel {
   /** From the server to the outside. */
@@ -166,9 +184,14 @@ export class OutboundTunnel {
   /** From the outside to the server. */
   readonly #in: Flow
   readonly #inside: TunnelSocket
-  readonly #onClosed: () => void
+  readonly #events: TunnelEvents
   #outside: TunnelSocket | null = null
   #closed = false
+  /** Connections to the outside that are on their way. Nothing ends one before it is open or has failed. */
+  #dialing = 0
+  #lingering: Timer | undefined
+  /** Whether the server has sent its last byte. */
+  #isInsideEnded = false
   #isInsideGone = false
   #isOutsideGone = false
   /** Delays what comes from the outside; null for none. */
@@ -176,13 +199,12 @@ export class OutboundTunnel {
 
   /**
    * @param waiting counts what waits in all tunnels of the server
-   * @param onClosed called once when it is over, or cut
    */
-  constructor(inside: TunnelSocket, waiting: WaitingBytes, onClosed: () => void) {
+  constructor(inside: TunnelSocket, waiting: WaitingBytes, events: TunnelEvents) {
     this.#out = new Flow(waiting)
     this.#in = new Flow(waiting)
     this.#inside = inside
-    this.#onClosed = onClosed
+    this.#events = events
     this.#out.source = inside
     this.#in.target = inside
   }
@@ -201,16 +223,19 @@ export class OutboundTunnel {
     this.#in.push(typeof response === 'string' ? Buffer.from(response) : response)
   }
 
-  /** Closes the connection after what was written to the server. */
+  /** Closes the connection after what was written to the server. What the server still sends is lost. */
   end(): void {
     this.#isOutsideGone = true
+    this.#out.discard()
     this.#in.closes = true
     this.#in.push(null)
   }
 
   /** Bytes of the server; null is its end. */
   receive(bytes: Uint8Array | null): void {
-    if (!this.#closed) this.#out.push(bytes)
+    if (this.#closed) return
+    this.#isInsideEnded ||= bytes === null
+    this.#out.push(bytes)
   }
 
   /** Whether a connection to the outside is open, or was. */
@@ -221,35 +246,55 @@ export class OutboundTunnel {
   /**
    * Connects to the outside. Cuts the tunnel if that fails, except if `onFailed` reports it. If it is called
    * again before a connection is open, the first one that opens is used.
+   *
+   * @returns a promise that resolves when it has opened or failed, also if the tunnel was closed before
    */
-  dial(target: TunnelTarget, onFailed: () => void = () => this.cut(), onOpen = () => {}): void {
+  async dial(
+    target: TunnelTarget,
+    onFailed: () => void = () => this.cut(),
+    onOpen = () => {},
+  ): Promise<void> {
+    this.#dialing += 1
+    try {
+      await this.#connect(target, onOpen)
+    } catch {
+      if (!this.#closed && this.#outside === null) onFailed()
+    } finally {
+      this.#dialing -= 1
+      if (this.#closed && this.#dialing === 0) this.#events.gone()
+    }
+  }
+
+  async #connect(target: TunnelTarget, onOpen: () => void): Promise<void> {
     const open = (socket: Bun.Socket<unknown>): void => {
       if (this.#closed || this.#outside !== null) return void socket.terminate()
       this.#outside = socket
       socket.setNoDelay(true)
+      socket.setKeepAlive(true, KEEP_ALIVE_MS)
       this.#in.source = socket
       onOpen()
       this.#out.target = socket
     }
-    Bun.connect<unknown>({
+    await Bun.connect<unknown>({
       ...(target as { hostname: string; port: number }),
       allowHalfOpen: true,
       socket: {
         open,
         data: (_, bytes) => this.#arrived(bytes),
         end: () => this.#arrived(null),
-        drain: () => this.#out.flush(),
+        drain: () => {
+          this.#out.flush()
+          if (this.#isInsideGone && this.#out.isEmpty) this.#closeOutside()
+        },
         close: (socket, error) => {
           if (socket === this.#outside) this.#outsideClosed(error !== undefined)
         },
         error: (socket) => {
           if (socket === this.#outside) this.cut()
         },
-        connectError: () => {
-          if (!this.#closed && this.#outside === null) onFailed()
-        },
+        connectError: () => {},
       },
-    }).catch(() => {})
+    })
   }
 
   /** The server's side takes more. */
@@ -261,14 +306,10 @@ export class OutboundTunnel {
   insideClosed(failed: boolean): void {
     if (this.#closed) return
     this.#isInsideGone = true
-    if (failed || this.#outside === null) {
-      this.cut()
-      return
-    }
-    // What the server sent before it closed is still delivered.
-    if (!this.#isOutsideGone && !this.#out.isEmpty) return
-    this.#finish()
-    this.#outside.end()
+    // What the server sent before it closed is still delivered, unless nobody takes it.
+    if ((failed && !this.#isInsideEnded) || this.#outside === null) this.cut()
+    else if (this.#isOutsideGone || this.#out.isEmpty) this.#closeOutside()
+    else this.#lingering = setTimeout(() => this.cut(), LINGER_MS)
   }
 
   /** Breaks both sides off, with a reset. */
@@ -293,10 +334,18 @@ export class OutboundTunnel {
     else this.end()
   }
 
+  #closeOutside(): void {
+    if (this.#closed) return
+    this.#finish()
+    this.#outside?.end()
+  }
+
   #finish(): void {
     this.#closed = true
+    clearTimeout(this.#lingering)
     this.#out.stop()
     this.#in.stop()
-    this.#onClosed()
+    this.#events.closed()
+    if (this.#dialing === 0) this.#events.gone()
   }
 }
