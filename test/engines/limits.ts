@@ -28,26 +28,38 @@ export function engineLimitTests(
       await sandbox.stop()
     }, 60_000)
 
-    test('outlives a fork bomb, while another server works on', async () => {
-      const driver = driverOn(newDirectory())
-      const [bombed, other] = await Promise.all(
-        ['srv_a', 'srv_b'].map(async (id) =>
-          driver.start(id, await driver.create(id), { ...LIMITS, processes: 50 }),
-        ),
-      )
-      if (bombed === undefined || other === undefined) throw new Error('no server')
-      const bomb = run(bombed, 'f() { f | f & f; }; f', { timeoutMs: 3_000 })
-      expect((await run(other, 'echo well')).stdout).toBe('well\n')
-      await bomb
-      // Until the bomb is over, a start of a further process is refused.
-      const isWell = () => run(bombed, 'echo well').then(({ stdout }) => stdout === 'well\n', isRefused)
-      const isRefused = (error: unknown) => {
-        expect(messageOf(error)).toContain('as many as its limit allows')
-        return false
-      }
-      await until('the server to respond', isWell)
-      await Promise.all([bombed.stop(), other.stop()])
-    }, 60_000)
+    const bombs = {
+      'of shells, which end where they cannot fork': 'f() { f | f & f; }; f',
+      'of processes that never end': `python3 -c '
+import os
+while True:
+    try: os.fork()
+    except OSError: pass'`,
+    }
+    test.each(Object.entries(bombs))(
+      'outlives a fork bomb %s, while another server works on',
+      async (_, command) => {
+        const driver = driverOn(newDirectory())
+        const [bombed, other] = await Promise.all(
+          ['srv_a', 'srv_b'].map(async (id) =>
+            driver.start(id, await driver.create(id), { ...LIMITS, processes: 500 }),
+          ),
+        )
+        if (bombed === undefined || other === undefined) throw new Error('no server')
+        const bomb = run(bombed, command, { timeoutMs: 3_000 })
+        expect((await run(other, 'echo well')).stdout).toBe('well\n')
+        await bomb
+        // Until the bomb is over, a start of a further process is refused.
+        const isWell = () => run(bombed, 'echo well').then(({ stdout }) => stdout === 'well\n', isRefused)
+        const isRefused = (error: unknown) => {
+          expect(messageOf(error)).toContain('as many as its limit allows')
+          return false
+        }
+        await until('the server to respond', isWell)
+        await Promise.all([bombed.stop(), other.stop()])
+      },
+      60_000,
+    )
 
     test('reads nothing of its sandboxd, and can neither end nor stop it', async () => {
       const driver = driverOn(newDirectory())

@@ -205,8 +205,11 @@ export const SERVER_USER = 1000
 export const lineOfUser = (user: number): string =>
   `berth:x:${user}:${SERVER_USER}:berth:${WORKSPACE_PATH}:/bin/sh\n`
 
-/** What an instance has in addition to the server's limits, for sandboxd itself. */
-export const SANDBOXD_SHARE = { memoryBytes: 64 * 2 ** 20, processes: 24 } as const
+/**
+ * What an instance has in addition to the server's limits: for sandboxd itself, and so many processes more than its threads
+ * that it sees a server exceed its limit before the kernel refuses another one.
+ */
+export const SANDBOXD_SHARE = { memoryBytes: 64 * 2 ** 20, processes: 128 } as const
 
 /**
  * Capabilities of root in a server, where the person allows root: those that installing a package of the system needs, and

@@ -1,5 +1,6 @@
+import { processes } from '../../system/processes.ts'
 import type { MemoryMeter, ServerMemory } from '../../system/system.ts'
-import { killAll, readMarker } from '../processes.ts'
+import { killAll, readMarker, signal } from '../processes.ts'
 import type { SandboxdConfiguration } from './protocol.ts'
 
 /** Milliseconds between two looks. */
@@ -11,6 +12,9 @@ const INTERVAL_MS = 500
  */
 const QUIET_INTERVAL_MS = 2_000
 const QUIET_LOOKS = 10
+
+/** sandboxd, and the programs by which berth reaches it. */
+const OWN_PROCESSES = 4
 
 /** The options of `Watchdog`. */
 interface WatchdogOptions {
@@ -60,6 +64,7 @@ export class Watchdog {
     const countsProcesses = limit !== undefined || memoryBytes !== undefined
     let isLast = false
     try {
+      if (limit !== undefined && isFlooded(limit)) await endFlood(find)
       const pids = countsProcesses || !commandsRun() ? find() : null
       isLast = pids?.length === 0 && !commandsRun()
       // A command that starts meanwhile begins anew.
@@ -92,6 +97,23 @@ function endHolders({ bytes, holders }: ServerMemory, limit: number): void {
     if (left <= limit) return
     holder.end()
     left -= holder.bytes
+  }
+}
+
+/** Reports whether the namespace of which this is process 1 has more processes than the server may have. */
+const isFlooded = (limit: number): boolean =>
+  process.pid === 1 && processes.pids().length > limit + OWN_PROCESSES
+
+/**
+ * Ends a fork bomb. Beside hundreds of processes that never rest, a look at each takes minutes, and what is killed grows back
+ * meanwhile: so one call of the system stops them all first. What was stopped before goes on, too.
+ */
+async function endFlood(find: () => number[]): Promise<void> {
+  signal(-1, 'SIGSTOP')
+  try {
+    await endLargestCommand(find)
+  } finally {
+    signal(-1, 'SIGCONT')
   }
 }
 
