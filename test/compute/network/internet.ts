@@ -65,6 +65,29 @@ async function serveInternet(): Promise<void> {
     web(host, 80)
   }
   web('93.184.216.34', 8080)
+  // Keeps each connection, whatever is asked, and says what it was asked, with line ends of its own.
+  const keeping = (port: number, lineEnd: string): void => {
+    Bun.listen({
+      hostname: '93.184.216.34',
+      port,
+      socket: {
+        data(socket, bytes) {
+          const body = `${bytes}`
+          const head = [
+            'HTTP/1.1 200 OK',
+            `Content-Length: ${body.length}`,
+            'Connection:',
+            ' keep-alive',
+            '',
+            '',
+          ]
+          socket.write(`${lineEnd}${head.join(lineEnd)}${body}`)
+        },
+      },
+    })
+  }
+  keeping(91, '\r\n')
+  keeping(92, '\n')
   // Says what it has received only after the client's end, over the connection's other half.
   Bun.listen<{ bytes: number }>({
     hostname: '93.184.216.34',

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test'
+import { ClosingResponse } from '../../../src/compute/local/network/outbound/closing-response.ts'
 import { ReceivedBytes } from '../../../src/compute/local/network/outbound/received-bytes.ts'
 import type { OutboundSettings } from '../../../src/compute/sandbox.ts'
 import { NAME_SERVER } from './internet.ts'
@@ -346,6 +347,99 @@ describe.skipIf(!hasWorlds)('outbound by proxy', () => {
     await world.step({ do: 'configure', file: 'resolv.conf', text: `nameserver ${NAME_SERVER}\n` })
     expect(await world.run(`${process.execPath} -e '${node}'`)).toBe('93.184.216.34')
   }, 120_000)
+})
+
+describe.skipIf(!hasWorlds)('a request to the proxy', () => {
+  test.each([91, 92])(
+    'is the only one of its connection, whatever the server says, at port %d',
+    async (port) => {
+      const world = await openWorld()
+      await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+      const first = `http://93.184.216.34:${port}/one`
+      // Else a program would send the server what is meant for the next host.
+      const said = await world.run(`curl -s -m 8 -H 'Cookie: secret' ${first} http://93.184.216.35/two`)
+      expect(said).toContain('GET /one HTTP/1.1')
+      expect(said).not.toContain('GET http://93.184.216.35')
+      expect(said).toContain('93.184.216.35 GET 93.184.216.35 http://93.184.216.35/two')
+    },
+    120_000,
+  )
+
+  test('reaches the server as it was written, with the host of its URL and without what is for the proxy', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+    const headers = [
+      'Host: other.test',
+      'Proxy-Authorization: Basic c2VjcmV0',
+      'Connection: X-Hop',
+      'X-Hop: 1',
+    ]
+    const options = [...headers.map((header) => `-H '${header}'`), '-m 8 --path-as-is'].join(' ')
+    const get = (path: string) => world.run(`curl -sS ${options} 'http://93.184.216.34:91${path}'`)
+    const said = await get('/@scope/a/../b?q=%2e|x')
+    expect(
+      said
+        .split('\r\n')
+        .filter((line) => line !== '' && !line.startsWith('User-Agent'))
+        .sort(),
+    ).toEqual([
+      ...[
+        'Accept: */*',
+        'Connection: close',
+        'GET /@scope/a/../b?q=%2e|x HTTP/1.1',
+        'Host: 93.184.216.34:91',
+      ],
+    ])
+    expect(await world.run(`curl -sS -0 -m 8 http://93.184.216.34:91/`)).toContain('GET / HTTP/1.0')
+  }, 120_000)
+
+  test('is refused if it can be read in two ways, or names a host that no host can have', async () => {
+    const world = await openWorld()
+    await world.step({ do: 'open', settings: PUBLIC, way: 'proxy' })
+    const client = `for (const [line, ...headers] of JSON.parse(process.argv[1])) await new Promise((resolve) => Bun.connect({
+      hostname: "127.0.0.1", port: 65535, socket: { open: (s) => void s.write([line, ...headers, "", ""].join("\\r\\n")),
+      data: (s, bytes) => { console.log(String(bytes).slice(9, 12)); s.end() }, close: resolve } }))`
+    const requests = [
+      ['GET http://93.184.216.34/ HTTP/1.1', 'X: 1', ' folded'],
+      ['GET http://93.184.216.34/ HTTP/1.1', 'Connection : keep-alive'],
+      ['GET http://93.184.216.34/ HTTP/1.1', 'X: 1\nTransfer-Encoding: chunked'],
+      [`CONNECT ${'a.'.repeat(200)}x:80 HTTP/1.1`],
+      ['GET http://user:secret@93.184.216.34/ HTTP/1.1'],
+    ]
+    const said = await world.run(`${process.execPath} -e '${client}' '${JSON.stringify(requests)}'`)
+    expect(said.split('\n')).toEqual(requests.map(() => '400'))
+  }, 120_000)
+})
+
+test.each([
+  [
+    'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nKeep-Alive: timeout=9\r\nA: 1\r\n\r\nbody',
+    'A: 1\r\nConnection: close\r\n\r\nbody',
+  ],
+  [
+    '\r\n\nHTTP/1.1 200 OK\nConnection: \n keep-alive\n\nbody\n\nConnection: x',
+    '200 OK\r\nConnection: close\r\n\r\nbody\n\nConnection: x',
+  ],
+])(
+  'of a response %j, however it arrives, the last head alone says that the connection ends',
+  (given, end) => {
+    const whole = Buffer.from(given)
+    const [byPieces, atOnce] = [1, whole.length].map((size) => {
+      const response = new ClosingResponse()
+      const pieces = Array.from({ length: whole.length / size }, (_, n) =>
+        whole.subarray(n * size, (n + 1) * size),
+      )
+      return Buffer.concat(pieces.map((piece) => response.pass(piece) ?? Buffer.from('too long'))).toString()
+    })
+    expect(byPieces).toEndWith(end)
+    expect(atOnce).toBe(byPieces)
+  },
+)
+
+test('a response whose head does not end is given up', () => {
+  const response = new ClosingResponse()
+  expect(response.pass(Buffer.from('HTTP/1.1 200 OK\r\nA: 1'))).toHaveLength(0)
+  expect(response.pass(Buffer.alloc(70_000, 'a'))).toBeNull()
 })
 
 describe.skipIf(!hasWorlds)('network faults', () => {

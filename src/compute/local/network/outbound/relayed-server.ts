@@ -5,6 +5,7 @@ import { interfaceAddressesReader } from '../../../../system/interface-addresses
 import { processes } from '../../../../system/processes.ts'
 import type { NetworkFault, OutboundSettings, RefusedDestination } from '../../../sandbox.ts'
 import { type AcceptedConnection, KEEP_ALIVE_MS } from '../project-ports.ts'
+import { ClosingResponse } from './closing-response.ts'
 import { explainConnectFailure, explainLookUpFailure, loadConnectCalls } from './connect-failure.ts'
 import { Disturbance } from './disturbance.ts'
 import { readQuestion } from './dns-message.ts'
@@ -531,9 +532,12 @@ function serveProxy(connection: OutboundConnection, { lookUp, connect }: ProxyAc
     clearTimeout(connection.timer)
     connection.reader = null
     const request = readProxyRequest(received.take(end).toString('latin1', 0, end - 4))
-    if (request === null) return refuse(400, 'Only CONNECT and http:// URLs are proxied here.')
+    if (typeof request === 'string') return refuse(400, request)
     const { host, port, head } = request
-    if (head !== null) tunnel.receive(Buffer.from(head, 'latin1'))
+    if (head !== null) {
+      tunnel.response = new ClosingResponse()
+      tunnel.receive(Buffer.from(head, 'latin1'))
+    }
     if (received.bytes.length > 0) tunnel.receive(received.take(received.bytes.length))
     void lookUp(host, port).then((destinations) => {
       if (tunnel.closed) return

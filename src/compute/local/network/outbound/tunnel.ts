@@ -1,4 +1,5 @@
 import { KEEP_ALIVE_MS, type ProgramSocket } from '../project-ports.ts'
+import type { ClosingResponse } from './closing-response.ts'
 import type { Disturbance } from './disturbance.ts'
 
 /** One side of a tunnel. */
@@ -194,6 +195,8 @@ export class OutboundTunnel {
   #isInsideEnded = false
   #isInsideGone = false
   #isOutsideGone = false
+  /** Changes what comes from the outside; null for nothing. */
+  response: ClosingResponse | null = null
   /** Delays what comes from the outside; null for none. */
   disturbance: Disturbance | null = null
 
@@ -323,15 +326,29 @@ export class OutboundTunnel {
   #arrived(bytes: Uint8Array | null): void {
     if (this.#closed) return
     const late = this.disturbance === null ? 0 : this.disturbance.delay('data')
-    if (late === null) this.cut()
-    else this.#in.push(bytes, late)
+    const passed = bytes === null || this.response === null ? bytes : this.response.pass(bytes)
+    if (late === null || (bytes !== null && passed === null)) {
+      this.cut()
+      return
+    }
+    if (bytes === null) this.#passRest(late)
+    if (passed === null || passed.length > 0) this.#in.push(passed, late)
+  }
+
+  /** Passes on what was kept of a response that has ended within its head. */
+  #passRest(late = 0): void {
+    const rest = this.response?.rest() ?? new Uint8Array()
+    if (rest.length > 0) this.#in.push(rest, late)
   }
 
   #outsideClosed(failed: boolean): void {
     if (this.#closed) return
     if (failed) this.cut()
     else if (this.#isInsideGone) this.#finish()
-    else this.end()
+    else {
+      this.#passRest()
+      this.end()
+    }
   }
 
   #closeOutside(): void {
