@@ -7,9 +7,9 @@ export const MAVEN_SETTINGS_DIRECTORY = 'etc/maven'
 export const RUBY_SETTINGS_FILE = 'lib/gem-relay.rb'
 
 /**
- * Settings for npm that name a registry with its credential, and install programs for all projects where a server may write. Npm takes a credential only from a file: the variable
- * for it would need characters that a shell does not pass on. They are npm's global settings, so a project's and a
- * user's own take precedence.
+ * Settings for npm that name a registry with its credential, and install programs for all projects where a server may write.
+ * Npm takes a credential only from a file: the variable for it would need characters that a shell does not pass on. They are
+ * npm's global settings, so a project's and a user's own take precedence.
  */
 const NPM_SETTINGS = `registry=\${${PACKAGE_VARIABLES.url}}
 //\${${PACKAGE_VARIABLES.host}}/:_authToken=\${${PACKAGE_VARIABLES.token}}

@@ -59,7 +59,7 @@ async function usesOf(client: Client): Promise<Map<string, Omit<ListedServer, ke
   return new Map(
     used.map(({ server_id, last_used_at, unreachable }) => [
       server_id,
-      { lastUsedAt: last_used_at, isUnreachable: unreachable !== null },
+      { lastUsedAt: last_used_at, isUnreachable: Boolean(unreachable) },
     ]),
   )
 }

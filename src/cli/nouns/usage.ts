@@ -7,11 +7,13 @@ import type { OutputStream } from '../process-context.ts'
 import { showWhile } from '../status-line.ts'
 import { type Column, table } from '../table.ts'
 
-/** Returns what is measured as a text, and a dash of a server that cannot be reached. */
-const measured = ({ unreachable }: ServerUsage, text: string): string => (unreachable === null ? text : '–')
+/**
+ * Returns what is measured as a text, and a dash of a server that cannot be reached, which a berth of an earlier version does not
+ * say.
+ */
+const measured = ({ unreachable }: ServerUsage, text: string): string => (unreachable ? '–' : text)
 
-const status = ({ status: known, unreachable }: ServerUsage): string =>
-  unreachable === null ? known : 'unreachable'
+const status = ({ status: known, unreachable }: ServerUsage): string => (unreachable ? 'unreachable' : known)
 
 const cpu = (usage: ServerUsage): string =>
   measured(usage, `${usage.cpu_percent.toFixed(1)} % of ${usage.cpus}`)

@@ -38,10 +38,9 @@ export const isOn =
 export const SANDBOX_TOOLS = 'sandbox/opt'
 
 /**
- * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run
- * the Bun inside berth's own executable, `python` if the machine has a `python3`, `sudo` for commands that are root anyway, and settings that point a package
- * manager to a registry. It holds a few
- * lines of text; sandboxes see it read-only.
+ * A directory with tools for every sandbox, even if the machine lacks them: `bun`, `bunx` and `node`, which all run the Bun
+ * inside berth's own executable, `python` if the machine has a `python3`, `sudo` for commands that are root anyway, and
+ * settings that point a package manager to a registry. It holds a few lines of text; sandboxes see it read-only.
  *
  * Only these scripts set the variable that turns the executable into Bun: with it, berth could not start as berth.
  */
