@@ -405,6 +405,7 @@ describe.skipIf(!hasWorlds)('a request to the proxy', () => {
       ['GET http://93.184.216.34/ HTTP/1.1', 'X: 1\nTransfer-Encoding: chunked'],
       [`CONNECT ${'a.'.repeat(200)}x:80 HTTP/1.1`],
       ['GET http://user:secret@93.184.216.34/ HTTP/1.1'],
+      ['GET http://example.test.example@93.184.216.34/ HTTP/1.1'],
     ]
     const said = await world.run(`${process.execPath} -e '${client}' '${JSON.stringify(requests)}'`)
     expect(said.split('\n')).toEqual(requests.map(() => '400'))

@@ -42,7 +42,7 @@ export function readProxyRequest(text: string): ProxyRequest | string {
     if (url === null || url.hostname.length > HOST_LENGTH) return NO_REQUEST
     return { host: hostOf(url), port: Number(/\d+$/.exec(target)?.[0]), head: null }
   }
-  const [, authority, path = ''] = /^http:\/\/([^/?#@\\]+)([/?][^#]*)?/i.exec(target) ?? []
+  const [, authority, path = ''] = /^http:\/\/([^/?#@\\]+)([/?][^#]*)?(?:#.*)?$/i.exec(target) ?? []
   const url = authority === undefined ? null : URL.parse(`http://${authority}`)
   if (url === null || url.hostname.length > HOST_LENGTH) return NO_REQUEST
   const headers = lines.map((header) => HEADER.exec(header))
