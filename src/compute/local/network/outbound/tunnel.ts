@@ -14,8 +14,12 @@ type TunnelTarget = { readonly hostname: string; readonly port: number } | { rea
  */
 const WAITING_LIMIT = 256 * 1024
 
-/** The same, of all connections of a server together. @bound program */
+/**
+ * The same, of all connections of a server together. Each keeps what it has read at a time, so many together come to more; one
+ * that comes to `MOST_WAITING` is cut. @bound program
+ */
 const SERVER_WAITING_LIMIT = 32 * 2 ** 20
+const MOST_WAITING = 128 * 2 ** 20
 
 /** Milliseconds in which the outside takes what a program has sent that is gone. @bound program */
 const LINGER_MS = 60_000
@@ -31,6 +35,11 @@ export class WaitingBytes {
   /** Bytes of one direction of a tunnel before its source is no longer read. */
   get limit(): number {
     return this.#bytes < SERVER_WAITING_LIMIT ? WAITING_LIMIT : 1
+  }
+
+  /** Whether a server has no room for more. */
+  get isFull(): boolean {
+    return this.#bytes > MOST_WAITING
   }
 }
 
@@ -56,8 +65,12 @@ class Flow {
   /** Whether the end closes the socket for both directions. */
   closes = false
 
-  constructor(total: WaitingBytes) {
+  readonly #overflown: () => void
+
+  /** @param overflown called when the server has no room for what it was given */
+  constructor(total: WaitingBytes, overflown: () => void) {
     this.#total = total
+    this.#overflown = overflown
   }
 
   /** The side that is read. It may already be paused. */
@@ -93,6 +106,7 @@ class Flow {
       this.#paused = true
       this.#source?.pause()
     }
+    if (this.#size > 0 && this.#total.isFull) this.#overflown()
   }
 
   /** Writes what is due, as far as the socket takes it. */
@@ -204,8 +218,9 @@ export class OutboundTunnel {
    * @param waiting counts what waits in all tunnels of the server
    */
   constructor(inside: TunnelSocket, waiting: WaitingBytes, events: TunnelEvents) {
-    this.#out = new Flow(waiting)
-    this.#in = new Flow(waiting)
+    const overflown = (): void => this.cut()
+    this.#out = new Flow(waiting, overflown)
+    this.#in = new Flow(waiting, overflown)
     this.#inside = inside
     this.#events = events
     this.#out.source = inside
