@@ -217,7 +217,7 @@ const UNREAD_ANSWERS = `
 `
 
 /** Sends on many connections to a host that reads nothing what each of them takes, and prints how many are cut. */
-const UNREAD_CONNECTIONS = 800
+const UNREAD_CONNECTIONS = 700
 const UNREAD_BYTES = `
 import socket, time
 ends = [socket.create_connection(("93.184.216.34", 9)) for _ in range(${UNREAD_CONNECTIONS})]
@@ -272,7 +272,7 @@ describe.skipIf(!hasWorlds)('what a server can have the relay keep', () => {
   test.skipIf(Bun.which('python3') === null)(
     'is no more than 128 MiB that nobody reads: what comes to more is cut',
     async () => {
-      const world = await openWorld(4_096)
+      const world = await openWorld(16_384)
       await world.step({ do: 'open', settings: PUBLIC, way: 'redirect' })
       const cut = Number(await world.run(`python3 -c '${UNREAD_BYTES}'`))
       expect(cut).toBeWithin(UNREAD_CONNECTIONS / 4, UNREAD_CONNECTIONS - 100)

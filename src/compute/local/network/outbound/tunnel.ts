@@ -14,12 +14,15 @@ type TunnelTarget = { readonly hostname: string; readonly port: number } | { rea
  */
 const WAITING_LIMIT = 256 * 1024
 
-/**
- * The same, of all connections of a server together. Each keeps what it has read at a time, so many together come to more; one
- * that comes to `MOST_WAITING` is cut. @bound program
- */
+/** The same, of all connections of a server together. @bound program */
 const SERVER_WAITING_LIMIT = 32 * 2 ** 20
+
+/**
+ * The most of all connections of a server together: each keeps what it has read at a time, half a megabyte. One that comes to
+ * more is cut, unless it has so little that it leaves the others no less. @bound program
+ */
 const MOST_WAITING = 128 * 2 ** 20
+const LITTLE_WAITING = 64 * 1024
 
 /** Milliseconds in which the outside takes what a program has sent that is gone. @bound program */
 const LINGER_MS = 60_000
@@ -106,7 +109,7 @@ class Flow {
       this.#paused = true
       this.#source?.pause()
     }
-    if (this.#size > 0 && this.#total.isFull) this.#overflown()
+    if (this.#size > LITTLE_WAITING && this.#total.isFull) this.#overflown()
   }
 
   /** Writes what is due, as far as the socket takes it. */
