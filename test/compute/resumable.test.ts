@@ -183,9 +183,11 @@ describe('a stream that outlives its carriers', () => {
     const onOutput = (stream: string, data: Uint8Array): void => {
       printed.push(`${stream}: ${Buffer.from(data)}`)
     }
-    const running = server.client.exec({ command: 'sleep 60', timeoutMs: 60_000, onOutput })
-    await running.pid
+    const running = server.client.exec({ command: 'exec sleep 60', timeoutMs: 60_000, onOutput })
+    const pid = await running.pid
     signal(server.sandboxd.pid, 'SIGKILL')
+    // Where sandboxd is process 1, its end is that of its commands.
+    signal(pid, 'SIGKILL')
     const unsent = server.client.exec({ command: 'true', timeoutMs: 60_000, onOutput })
     const why = 'The server is not running any more; start it again. It could not be reached for 1 seconds: '
     expect(await server.client.closed).toStartWith('It could not be reached for 1 seconds: ')

@@ -38,7 +38,7 @@ describe.skipIf(browserPath === null)('the MCP tools on the dashboard (needs Chr
     // A tool that fails responds, too.
     await tool.getByLabel('cwd').fill('/nowhere')
     await tool.getByRole('button', { name: 'Call' }).click()
-    await tool.getByText('failed', { exact: true }).waitFor()
+    await tool.getByRole('region', { name: 'The result' }).getByText('failed', { exact: true }).waitFor()
     await tool.getByText('"bad_request"').waitFor()
     expect(problems).toEqual([])
 
