@@ -187,7 +187,7 @@ describe('a stream that outlives its carriers', () => {
     const pid = await running.pid
     signal(server.sandboxd.pid, 'SIGKILL')
     // Where sandboxd is process 1, its end is that of its commands.
-    signal(pid, 'SIGKILL')
+    if (pid !== null) signal(pid, 'SIGKILL')
     const unsent = server.client.exec({ command: 'true', timeoutMs: 60_000, onOutput })
     const why = 'The server is not running any more; start it again. It could not be reached for 1 seconds: '
     expect(await server.client.closed).toStartWith('It could not be reached for 1 seconds: ')

@@ -106,12 +106,6 @@ async function serveInternet(): Promise<void> {
       },
     },
   })
-  // Reads nothing.
-  Bun.listen({
-    hostname: '93.184.216.34',
-    port: 9,
-    socket: { open: (socket) => void socket.pause(), data() {} },
-  })
   const asked = new Map<string, number>()
   await Bun.udpSocket({
     hostname: NAME_SERVER,
