@@ -62,5 +62,13 @@ describe.skipIf(kubeconfig === '' && lacksCluster(TITLE))(TITLE, () => {
       expect(second).not.toBe(first)
       expect(await Promise.all(handles.map(use))).toEqual([first, second])
     }, 60_000)
+
+    test('of a berth before this one keeps the user that all had then', async () => {
+      const driver = driverOn(newDirectory())
+      const { user: _, ...handle } = await driver.create('srv_older')
+      const sandbox = await driver.start('srv_older', handle, LIMITS)
+      expect((await run(sandbox, 'touch file; id -u; id -un')).stdout).toBe('1000\nberth\n')
+      await sandbox.stop()
+    }, 60_000)
   })
 })

@@ -113,7 +113,10 @@ export const isAboutNodes = (reason: string): boolean =>
  * made it and waited for the end of that pod, so the scheduler has not heard of it yet.
  */
 export const isOutdated = (reason: string): boolean =>
-  /already in-use by another pod|persistentvolumeclaim "[^"]*" not found/.test(reason)
+  // Which of its plugins looks first for a claim, and so the wording, depends on which of its caches was filled first.
+  /already in-use by another pod|persistentvolumeclaim "[^"]*" not found|could not find v1\.PersistentVolumeClaim/.test(
+    reason,
+  )
 
 /** Reports whether no node of the cluster is the one of a pod's claim, of a pod which tolerates all taints. */
 export const isNodeGone = (reason: string): boolean =>
