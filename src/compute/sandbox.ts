@@ -396,7 +396,8 @@ export interface OutboundControl {
   readonly refused: readonly RefusedDestination[]
 
   /**
-   * Calls `listener` for each refused destination, and for each whose connection failed by the proxy, at most ten times a second for each and 200 times a second.
+   * Calls `listener` for each refused destination, and for each whose connection failed by the proxy: at most ten times a second
+   * for each, and 200 times a second.
    *
    * @returns a function that unsubscribes
    */
