@@ -145,7 +145,8 @@ describe('POST /servers/{serverId}/exec', () => {
       // Process 1 stays, so the server runs on; the shell is not among those that it signals.
       expect((await berth.exec(id, 'kill -9 -1; exit 3')).exitCode).toBe(3)
       expect((await berth.call('GET', `/servers/${id}`)).body.server.status).toBe('running')
-      expect((await berth.exec(id, 'pgrep -f "sleep 123[4]"')).stdout).toBe('')
+      const isGone = async () => (await berth.exec(id, 'pgrep -f "sleep 123[4]"')).stdout === ''
+      await until(isGone, 'the killed process to be gone')
     }
     expect((await berth.exec(id, 'echo back')).stdout).toBe('back\n')
   })
